@@ -1,6 +1,8 @@
-/* Short ways to a `struct worsegpu_memory`: arrays with checked sizes, growing, the system's own source.
+/* Short ways to a `struct worsegpu_memory`: arrays with checked sizes, growing, the system's own
+ * source.
  *
- * Every module takes its memory through these, so that a test can let each single allocation fail. */
+ * Every module takes its memory through these, so that a test can let each single allocation fail.
+ */
 #ifndef MEMORY_H
 #define MEMORY_H
 
@@ -27,7 +29,8 @@ void memory_release_array(const struct worsegpu_memory *memory, void *array, siz
                           size_t item_bytes);
 
 /* Makes *array (with *capacity items; NULL and 0 at first) hold at least `needed` items, doubling.
- * 0, or -1 when there is no memory: then nothing has changed. `array` is the address of the pointer. */
+ * 0, or -1 when there is no memory: then nothing has changed. `array` is the address of the
+ * pointer. */
 int memory_grow(const struct worsegpu_memory *memory, void *array, size_t *capacity, size_t needed,
                 size_t item_bytes);
 

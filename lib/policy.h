@@ -1,21 +1,33 @@
 /* What a placement policy must answer. One file in policies/ for each; the table is in policies.c.
  *
- * The façade (allocator.c) checks arguments, keeps handles, the host pool, the counters of the snapshot
- * and the trace. A policy owns the fake GPU's address range: where a request goes, what it really takes,
- * what a free does. It draws from the allocator's random stream and from nothing else.
+ * The façade (allocator.c) checks arguments, keeps handles, the host pool, the counters of the
+ * snapshot and the trace. A policy owns the fake GPU's address range: where a request goes, what it
+ * really takes, what a free does. It draws from the allocator's random stream and from nothing
+ * else.
  *
- * The shape is meant for the real allocators as well: a placement carries the policy's own reference to
- * its block, requests carry a stream, and measures have room for segments and device calls. */
+ * The shape is meant for the real allocators as well: a placement carries the policy's own
+ * reference to its block, requests carry a stream, and measures have room for segments and device
+ * calls. */
 #ifndef POLICY_H
 #define POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/invariants.h"
+#include "lib/keyed_hash.h"
 #include "lib/python_random.h"
 #include "lib/worsegpu.h"
 
 struct policy; /* each policy has its own; the first member is its operations */
+
+/* What a policy is made of. All of it outlives the policy; the struct itself need not. */
+struct policy_setup {
+    const struct worsegpu_config *config;
+    struct python_random *random;
+    struct keyed_hash hash; /* the key for its tables; no part of any decision */
+    const struct worsegpu_memory *memory;
+};
 
 struct policy_request {
     uint64_t requested_bytes;
@@ -29,7 +41,16 @@ struct policy_placement {
     uint64_t cookie; /* the policy's own, given back to release */
 };
 
-/* What place answers; negative is fatal (WORSEGPU_NO_MEMORY). */
+/* What place found out. The placement is filled in only with POLICY_PLACED. */
+struct policy_outcome {
+    struct policy_placement placement;
+    uint64_t blocks_scanned; /* how many blocks a linear search would have looked at; 0 with
+                                POLICY_HOST */
+};
+
+/* What place answers; negative is fatal (WORSEGPU_NO_MEMORY). All but POLICY_PLACED have changed
+ * nothing in the policy itself: the façade may then still take the request back, with its random
+ * draws. */
 enum policy_verdict {
     POLICY_PLACED = 0, /* on the GPU, the placement is filled in */
     POLICY_HOST = 1,   /* the policy prefers the host */
@@ -44,7 +65,8 @@ struct policy_measures {
     uint64_t forgotten_bytes;
     uint64_t blocks;
     uint64_t forgotten_blocks;
-    uint64_t blocks_scanned;
+    bool cannot_fragment; /* it has no blocks that could be of the wrong size: fragmentation is 0.0
+                           */
 };
 
 /* The live allocations on the GPU, for check: calls visit for each. */
@@ -57,25 +79,23 @@ struct policy_operations {
     const char *name;
     const char *summary;
 
-    /* `config` and `random` outlive the policy. 0 or WORSEGPU_NO_MEMORY. */
-    int (*create)(const struct worsegpu_config *config, struct python_random *random,
-                  const struct worsegpu_memory *memory, struct policy **policy);
+    /* 0 or WORSEGPU_NO_MEMORY. */
+    int (*create)(const struct policy_setup *setup, struct policy **policy);
     void (*destroy)(struct policy *policy);
 
-    /* Whatever memory it may need is taken before the first draw: once it has drawn it cannot fail. */
+    /* Whatever memory it may need is taken before the first draw: once it has drawn it cannot fail.
+     */
     int (*place)(struct policy *policy, const struct policy_request *request,
-                 struct policy_placement *placement);
+                 struct policy_outcome *outcome);
 
     /* true: can be used again; false: forgotten. Needs no memory, cannot fail. */
     bool (*release)(struct policy *policy, const struct policy_placement *placement);
 
     void (*measure)(const struct policy *policy, struct policy_measures *measures);
 
-    /* Recomputes its accounts from its own lists and the live placements. WORSEGPU_OK,
-     * WORSEGPU_INVARIANT_VIOLATION with *broken naming the first broken invariant (a static text), or
-     * WORSEGPU_NO_MEMORY. *checks is raised by one for each comparison made. */
-    int (*check)(struct policy *policy, const struct policy_live *live, uint64_t *checks,
-                 const char **broken);
+    /* Recomputes its accounts from its own lists and the live placements. 0, with what it found in
+     * the audit, or WORSEGPU_NO_MEMORY. */
+    int (*check)(const struct policy *policy, const struct policy_live *live, struct audit *audit);
 };
 
 struct policy {

@@ -1,0 +1,371 @@
+/* The façade of the engine: one request in, one decision out, one event recorded.
+ *
+ * The order inside worsegpu_allocate is what makes failures harmless: checks first, then every
+ * piece of memory that may be needed, then randomness for the handle, then the policy's draws, and
+ * from there on nothing can fail. The random stream is only ever ahead of the decisions in one rare
+ * case, when the host pool's counter is nearly full; then it is put back. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "lib/allocator_internal.h"
+#include "lib/snapshot.h"
+
+void allocator_lock(worsegpu_allocator *allocator)
+{
+    if (!allocator->config.single_threaded)
+        pthread_mutex_lock(&allocator->mutex);
+}
+
+void allocator_unlock(worsegpu_allocator *allocator)
+{
+    if (!allocator->config.single_threaded)
+        pthread_mutex_unlock(&allocator->mutex);
+}
+
+static void describe(const struct handle_record *record, struct worsegpu_allocation *allocation)
+{
+    allocation->handle.allocation_id = record->id;
+    memcpy(allocation->handle.secret, record->secret, SECRET_BYTES);
+    allocation->requested_bytes = record->requested_bytes;
+    allocation->reserved_bytes = record->reserved_bytes;
+    allocation->device = (enum worsegpu_device)record->device;
+    allocation->reason = (enum worsegpu_reason)record->reason;
+    allocation->block_index = record->block_index;
+    allocation->offset = record->offset;
+    allocation->stream = record->stream;
+    allocation->stream_given = record->stream_given;
+    allocation->tag = record->tag;
+    allocation->tag_bytes = record->tag_bytes;
+    allocation->owner = record->owner;
+}
+
+struct policy_placement allocator_placement(const struct handle_record *record)
+{
+    return (struct policy_placement){
+        .reserved_bytes = record->reserved_bytes,
+        .offset = record->offset,
+        .block_index = record->block_index,
+        .cookie = record->cookie,
+    };
+}
+
+/* ------------------------------------------------------------------------------ allocate */
+
+static bool request_is_fine(const worsegpu_allocator *allocator,
+                            const struct worsegpu_request *request)
+{
+    bool size_fine = request->requested_bytes >= 1 &&
+                     request->requested_bytes <= allocator->config.max_request_bytes;
+    bool tag_fine = request->tag
+                        ? request->tag_bytes >= 1 && request->tag_bytes <= WORSEGPU_MAX_TAG_BYTES
+                        : request->tag_bytes == 0;
+    return size_fine && tag_fine;
+}
+
+static void record_allocate(worsegpu_allocator *allocator, const struct worsegpu_request *request,
+                            const struct handle_record *record)
+{
+    struct trace_record event = {
+        .allocation_id = record->id,
+        .requested_bytes = request->requested_bytes,
+        .reserved_bytes = record->reserved_bytes,
+        .stream = request->stream,
+        .client = request->client,
+        .time_us = request->time_us,
+        .operation = WORSEGPU_ALLOCATE,
+        .device = record->device,
+        .reason = record->reason,
+        .tag_bytes = record->tag_bytes,
+        .stream_given = request->stream_given,
+    };
+    trace_push(&allocator->trace, &event, request->tag);
+}
+
+static void record_failure(worsegpu_allocator *allocator, const struct worsegpu_request *request)
+{
+    struct trace_record event = {
+        .requested_bytes = request->requested_bytes,
+        .stream = request->stream,
+        .client = request->client,
+        .time_us = request->time_us,
+        .operation = WORSEGPU_ALLOCATE_FAILED,
+        .device = WORSEGPU_GPU,
+        .reason = WORSEGPU_GPU_OOM,
+        .tag_bytes = (uint8_t)request->tag_bytes,
+        .stream_given = request->stream_given,
+    };
+    trace_push(&allocator->trace, &event, request->tag);
+}
+
+/* Notes a placement on the GPU in the record and the counters. */
+static void put_on_gpu(worsegpu_allocator *allocator, const struct policy_placement *placement,
+                       struct handle_record *record)
+{
+    struct allocator_counters *counters = &allocator->counters;
+    record->device = WORSEGPU_GPU;
+    record->reason = WORSEGPU_NO_REASON;
+    record->reserved_bytes = placement->reserved_bytes;
+    record->offset = placement->offset;
+    record->block_index = placement->block_index;
+    record->cookie = placement->cookie;
+    counters->gpu_allocations++;
+    counters->gpu_requested += record->requested_bytes;
+    counters->gpu_used += placement->reserved_bytes;
+    if (counters->gpu_used > counters->peak_gpu_used)
+        counters->peak_gpu_used = counters->gpu_used;
+}
+
+static void put_on_host(worsegpu_allocator *allocator, enum worsegpu_reason reason,
+                        struct handle_record *record)
+{
+    record->device = WORSEGPU_CPU;
+    record->reason = (uint8_t)reason;
+    record->reserved_bytes = record->requested_bytes;
+    record->offset = 0;
+    record->block_index = -1;
+    record->cookie = 0;
+    host_pool_add(&allocator->host, record->requested_bytes);
+    if (reason == WORSEGPU_GPU_OOM)
+        allocator->counters.oom_fallbacks++;
+}
+
+/* Asks the policy and carries out what it says. On WORSEGPU_OK the record says where the allocation
+ * is, and all accounts have it. */
+static int decide(worsegpu_allocator *allocator, const struct worsegpu_request *request,
+                  struct handle_record *record)
+{
+    bool host_has_room = host_pool_has_room(&allocator->host, request->requested_bytes);
+    if (!host_has_room)
+        allocator->random_before = allocator->random;
+
+    struct policy_request wish = {request->requested_bytes, request->stream};
+    struct policy_outcome outcome;
+    int verdict = allocator->policy->operations->place(allocator->policy, &wish, &outcome);
+    if (verdict < 0)
+        return verdict;
+    bool refused = verdict == POLICY_FULL && !allocator->config.fallback_on_oom;
+    if (verdict != POLICY_PLACED && !refused && !host_has_room) {
+        allocator->random = allocator->random_before;
+        return WORSEGPU_LIMIT_EXCEEDED;
+    }
+    allocator->counters.blocks_scanned += outcome.blocks_scanned;
+    if (refused) {
+        allocator->counters.oom_failures++;
+        record_failure(allocator, request);
+        return WORSEGPU_OUT_OF_MEMORY;
+    }
+    if (verdict == POLICY_PLACED)
+        put_on_gpu(allocator, &outcome.placement, record);
+    else
+        put_on_host(allocator, verdict == POLICY_FULL ? WORSEGPU_GPU_OOM : WORSEGPU_PROBABILITY,
+                    record);
+    return WORSEGPU_OK;
+}
+
+static int allocate(worsegpu_allocator *allocator, const struct worsegpu_request *request,
+                    struct worsegpu_allocation *allocation)
+{
+    if (!request_is_fine(allocator, request))
+        return WORSEGPU_INVALID_ARGUMENT;
+    if (allocator->live.live >= allocator->config.max_live_allocations)
+        return WORSEGPU_LIMIT_EXCEEDED;
+    int status = handle_table_reserve(&allocator->live);
+    if (status != WORSEGPU_OK)
+        return status;
+
+    struct handle_record record = {
+        .requested_bytes = request->requested_bytes,
+        .stream = request->stream,
+        .tag_bytes = (uint8_t)request->tag_bytes,
+        .stream_given = request->stream_given,
+        .owner = request->owner,
+    };
+    if (request->tag) {
+        record.tag = memory_allocate_array(allocator->memory, request->tag_bytes, 1);
+        if (!record.tag)
+            return WORSEGPU_NO_MEMORY;
+        memcpy(record.tag, request->tag, request->tag_bytes);
+    }
+    status = secrets_prepare(&allocator->secrets);
+    if (status == WORSEGPU_OK)
+        status = decide(allocator, request, &record);
+    if (status != WORSEGPU_OK) {
+        memory_release_array(allocator->memory, record.tag, request->tag_bytes, 1);
+        return status;
+    }
+    record.id = ++allocator->counters.last_id;
+    secrets_take(&allocator->secrets, record.secret);
+    handle_table_append(&allocator->live, &record);
+    allocator->counters.allocate_calls++;
+    record_allocate(allocator, request, &record);
+    describe(&record, allocation);
+    return WORSEGPU_OK;
+}
+
+int worsegpu_allocate(worsegpu_allocator *allocator, const struct worsegpu_request *request,
+                      struct worsegpu_allocation *allocation)
+{
+    allocator_lock(allocator);
+    int status = allocate(allocator, request, allocation);
+    allocator_unlock(allocator);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------ find and free */
+
+/* Compares all bytes, whatever the first ones say, so that time tells nothing about a secret. */
+static bool same_secret(const uint8_t left[SECRET_BYTES], const uint8_t right[SECRET_BYTES])
+{
+    unsigned difference = 0;
+    for (size_t i = 0; i < SECRET_BYTES; i++)
+        difference |= (unsigned)(left[i] ^ right[i]);
+    return difference == 0;
+}
+
+static struct handle_record *find(const worsegpu_allocator *allocator,
+                                  const struct worsegpu_handle *handle)
+{
+    struct handle_record *record = handle_table_find(&allocator->live, handle->allocation_id);
+    return record && same_secret(record->secret, handle->secret) ? record : NULL;
+}
+
+int worsegpu_find(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                  struct worsegpu_allocation *allocation)
+{
+    allocator_lock(allocator);
+    const struct handle_record *record = find(allocator, handle);
+    if (record)
+        describe(record, allocation);
+    allocator_unlock(allocator);
+    return record ? WORSEGPU_OK : WORSEGPU_UNKNOWN_HANDLE;
+}
+
+/* Takes an allocation out of the pool where it lies. false: the policy has forgotten its block. */
+static bool give_back(worsegpu_allocator *allocator, const struct handle_record *record)
+{
+    if (record->device == WORSEGPU_CPU) {
+        host_pool_remove(&allocator->host, record->requested_bytes);
+        return true;
+    }
+    struct policy_placement placement = allocator_placement(record);
+    allocator->counters.gpu_allocations--;
+    allocator->counters.gpu_requested -= record->requested_bytes;
+    allocator->counters.gpu_used -= record->reserved_bytes;
+    return allocator->policy->operations->release(allocator->policy, &placement);
+}
+
+static void release(worsegpu_allocator *allocator, struct handle_record *record, uint64_t client,
+                    uint64_t time_us, struct worsegpu_release *result)
+{
+    bool released = give_back(allocator, record);
+    allocator->counters.free_calls++;
+    struct trace_record event = {
+        .allocation_id = record->id,
+        .stream = record->stream,
+        .client = client,
+        .time_us = time_us,
+        .operation = WORSEGPU_FREE,
+        .device = record->device,
+        .reason = released ? WORSEGPU_NO_REASON : WORSEGPU_FORGOTTEN,
+        .tag_bytes = record->tag_bytes,
+        .released = released,
+        .stream_given = record->stream_given,
+    };
+    trace_push(&allocator->trace, &event, record->tag);
+    if (result) {
+        result->allocation_id = record->id;
+        result->device = (enum worsegpu_device)record->device;
+        result->released = released;
+        result->owner = record->owner;
+    }
+    handle_table_remove(&allocator->live, record);
+}
+
+int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                  uint64_t client, uint64_t time_us, struct worsegpu_release *result)
+{
+    allocator_lock(allocator);
+    struct handle_record *record = find(allocator, handle);
+    if (record)
+        release(allocator, record, client, time_us, result);
+    allocator_unlock(allocator);
+    return record ? WORSEGPU_OK : WORSEGPU_UNKNOWN_HANDLE;
+}
+
+/* ------------------------------------------------------------------------------ looking at it */
+
+void worsegpu_list(worsegpu_allocator *allocator, uint64_t after,
+                   struct worsegpu_allocation *allocations, size_t limit, size_t *count, bool *more)
+{
+    allocator_lock(allocator);
+    size_t found = 0;
+    const struct handle_record *record = handle_table_after(&allocator->live, after);
+    while (record && found < limit) {
+        describe(record, &allocations[found++]);
+        record = handle_table_next(&allocator->live, record);
+    }
+    *count = found;
+    *more = record != NULL;
+    allocator_unlock(allocator);
+}
+
+void worsegpu_snapshot(worsegpu_allocator *allocator, struct worsegpu_snapshot *snapshot)
+{
+    allocator_lock(allocator);
+    const struct allocator_counters *counters = &allocator->counters;
+    struct policy_measures measures;
+    allocator->policy->operations->measure(allocator->policy, &measures);
+    *snapshot = (struct worsegpu_snapshot){
+        .gpu_capacity = allocator->config.gpu_capacity,
+        .gpu_reserved = measures.reserved_bytes,
+        .gpu_unreserved = allocator->config.gpu_capacity - measures.reserved_bytes,
+        .gpu_used = measures.used_bytes,
+        .gpu_free = measures.free_bytes,
+        .gpu_forgotten = measures.forgotten_bytes,
+        .gpu_blocks = measures.blocks,
+        .cpu_bytes = allocator->host.used_bytes,
+        .active_allocations = allocator->live.live,
+        .trace_events = allocator->trace.count,
+        .fragmentation = measures.cannot_fragment
+                             ? 0.0
+                             : snapshot_fragmentation(measures.free_bytes, measures.reserved_bytes),
+        .blocks_scanned = counters->blocks_scanned,
+        .gpu_allocations = counters->gpu_allocations,
+        .cpu_allocations = allocator->host.allocations,
+        .gpu_requested = counters->gpu_requested,
+        .gpu_forgotten_blocks = measures.forgotten_blocks,
+        .peak_gpu_used = counters->peak_gpu_used,
+        .peak_cpu_bytes = allocator->host.peak_bytes,
+        .allocate_calls = counters->allocate_calls,
+        .free_calls = counters->free_calls,
+        .oom_fallbacks = counters->oom_fallbacks,
+        .oom_failures = counters->oom_failures,
+        .last_sequence = allocator->trace.last_sequence,
+    };
+    allocator_unlock(allocator);
+}
+
+void worsegpu_trace(worsegpu_allocator *allocator, uint64_t after, struct worsegpu_event *events,
+                    size_t limit, size_t *count, bool *more, uint64_t *dropped)
+{
+    size_t found;
+    bool others;
+    uint64_t lost;
+    allocator_lock(allocator);
+    trace_read(&allocator->trace, after, events, limit, &found, &others, &lost);
+    allocator_unlock(allocator);
+    if (count)
+        *count = found;
+    if (more)
+        *more = others;
+    if (dropped)
+        *dropped = lost;
+}
+
+uint64_t worsegpu_trace_clear(worsegpu_allocator *allocator)
+{
+    allocator_lock(allocator);
+    uint64_t cleared = trace_clear(&allocator->trace);
+    allocator_unlock(allocator);
+    return cleared;
+}

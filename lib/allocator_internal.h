@@ -1,0 +1,57 @@
+/* What an allocator is made of. For allocator.c, validate.c, and the tests that break it on
+ * purpose. */
+#ifndef ALLOCATOR_INTERNAL_H
+#define ALLOCATOR_INTERNAL_H
+
+#include <pthread.h>
+
+#include "lib/handle_table.h"
+#include "lib/host_pool.h"
+#include "lib/policy.h"
+#include "lib/python_random.h"
+#include "lib/secrets.h"
+#include "lib/trace.h"
+#include "lib/worsegpu.h"
+
+/* The allocator's own counters. */
+struct allocator_counters {
+    uint64_t last_id; /* 0: none given yet */
+    uint64_t blocks_scanned;
+    uint64_t gpu_allocations; /* live */
+    uint64_t gpu_requested;   /* of the live ones */
+    uint64_t gpu_used;        /* their reserved bytes */
+    uint64_t peak_gpu_used;
+    uint64_t allocate_calls;
+    uint64_t free_calls;
+    uint64_t oom_fallbacks;
+    uint64_t oom_failures;
+};
+
+struct worsegpu_allocator {
+    struct worsegpu_config config;
+    const struct worsegpu_memory *memory;
+    char *seed; /* the text that config.seed points to */
+    size_t seed_size;
+    pthread_mutex_t mutex; /* held during each call, unless single_threaded */
+    struct policy *policy;
+    struct handle_table live;
+    struct host_pool host;
+    struct trace trace;
+    struct allocator_counters counters;
+    struct python_random random;
+    struct python_random random_before; /* used when a request may have to be taken back */
+    struct secrets secrets;
+};
+
+/* worsegpu_create with another source of randomness for keys, secrets and a seed that is left out.
+ */
+int allocator_create(const struct worsegpu_config *config, const struct entropy *entropy,
+                     worsegpu_allocator **allocator);
+
+void allocator_lock(worsegpu_allocator *allocator);
+void allocator_unlock(worsegpu_allocator *allocator);
+
+/* Where on the GPU a live allocation lies, as the policy gave it. */
+struct policy_placement allocator_placement(const struct handle_record *record);
+
+#endif

@@ -1,0 +1,71 @@
+/* The words of the engine's enumerations, and its version. */
+#include <string.h>
+
+#include "base/version.h"
+#include "lib/worsegpu.h"
+
+const char *worsegpu_device_name(enum worsegpu_device device)
+{
+    switch (device) {
+    case WORSEGPU_GPU:
+        return "gpu";
+    case WORSEGPU_CPU:
+        return "cpu";
+    }
+    return NULL;
+}
+
+const char *worsegpu_operation_name(enum worsegpu_operation operation)
+{
+    switch (operation) {
+    case WORSEGPU_ALLOCATE:
+        return "allocate";
+    case WORSEGPU_ALLOCATE_FAILED:
+        return "allocate_failed";
+    case WORSEGPU_FREE:
+        return "free";
+    }
+    return NULL;
+}
+
+const char *worsegpu_reason_name(enum worsegpu_reason reason)
+{
+    switch (reason) {
+    case WORSEGPU_NO_REASON:
+        return NULL;
+    case WORSEGPU_PROBABILITY:
+        return "probability";
+    case WORSEGPU_GPU_OOM:
+        return "gpu_oom";
+    case WORSEGPU_FORGOTTEN:
+        return "forgotten";
+    }
+    return NULL;
+}
+
+const char *worsegpu_scan_name(enum worsegpu_scan scan)
+{
+    switch (scan) {
+    case WORSEGPU_SCAN_ACCOUNTED:
+        return "accounted";
+    case WORSEGPU_SCAN_WALKED:
+        return "walked";
+    }
+    return NULL;
+}
+
+bool worsegpu_scan_from_name(const char *name, enum worsegpu_scan *scan)
+{
+    for (int value = WORSEGPU_SCAN_ACCOUNTED; value <= WORSEGPU_SCAN_WALKED; value++) {
+        if (strcmp(name, worsegpu_scan_name((enum worsegpu_scan)value)) == 0) {
+            *scan = (enum worsegpu_scan)value;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *worsegpu_version(void)
+{
+    return WORSEGPU_VERSION;
+}

@@ -1,0 +1,90 @@
+/* The honest counter; see reference.h. */
+#include "lib/policies/reference.h"
+
+#include "base/memory.h"
+
+static struct reference_policy *mine(struct policy *policy)
+{
+    return (struct reference_policy *)policy;
+}
+
+static int reference_create(const struct policy_setup *setup, struct policy **policy)
+{
+    struct reference_policy *reference =
+        memory_allocate_zeroed(setup->memory, 1, sizeof(*reference));
+    if (!reference)
+        return WORSEGPU_NO_MEMORY;
+    reference->policy.operations = &policy_reference;
+    reference->memory = setup->memory;
+    reference->capacity_bytes = setup->config->gpu_capacity;
+    *policy = &reference->policy;
+    return WORSEGPU_OK;
+}
+
+static void reference_destroy(struct policy *policy)
+{
+    memory_release_array(mine(policy)->memory, policy, 1, sizeof(struct reference_policy));
+}
+
+static int reference_place(struct policy *policy, const struct policy_request *request,
+                           struct policy_outcome *outcome)
+{
+    struct reference_policy *reference = mine(policy);
+    outcome->blocks_scanned = 0;
+    if (request->requested_bytes > reference->capacity_bytes - reference->used_bytes)
+        return POLICY_FULL;
+    outcome->placement = (struct policy_placement){
+        .reserved_bytes = request->requested_bytes,
+        .offset = reference->used_bytes,
+        .block_index = 0,
+    };
+    reference->used_bytes += request->requested_bytes;
+    return POLICY_PLACED;
+}
+
+static bool reference_release(struct policy *policy, const struct policy_placement *placement)
+{
+    mine(policy)->used_bytes -= placement->reserved_bytes;
+    return true;
+}
+
+static void reference_measure(const struct policy *policy, struct policy_measures *measures)
+{
+    const struct reference_policy *reference = (const struct reference_policy *)policy;
+    *measures = (struct policy_measures){
+        .reserved_bytes = reference->used_bytes,
+        .used_bytes = reference->used_bytes,
+        .blocks = reference->used_bytes > 0 ? 1 : 0,
+        .cannot_fragment = true,
+    };
+}
+
+static void add_reserved(void *context, const struct policy_placement *placement)
+{
+    uint64_t *sum = context;
+    *sum += placement->reserved_bytes;
+}
+
+static int reference_check(const struct policy *policy, const struct policy_live *live,
+                           struct audit *audit)
+{
+    const struct reference_policy *reference = (const struct reference_policy *)policy;
+    uint64_t sum = 0;
+    live->each(live, add_reserved, &sum);
+    audit_check(audit, INVARIANT_gpu_reserved_sum, sum == reference->used_bytes);
+    audit_check(audit, INVARIANT_gpu_capacity_bound,
+                reference->used_bytes <= reference->capacity_bytes);
+    return WORSEGPU_OK;
+}
+
+const struct policy_operations policy_reference = {
+    .name = "reference",
+    .summary =
+        "An honest counter: every request takes what it asks for and gives it back when freed.",
+    .create = reference_create,
+    .destroy = reference_destroy,
+    .place = reference_place,
+    .release = reference_release,
+    .measure = reference_measure,
+    .check = reference_check,
+};

@@ -1,0 +1,190 @@
+/* The worse policy; see worse.h. */
+#include "lib/policies/worse.h"
+
+#include "base/memory.h"
+
+#define DOUBLING_PROBABILITY 0.12
+
+enum {
+    BUCKETS = 4
+};
+
+static const uint64_t buckets[BUCKETS] = {256, 1024, 4096, 16384};
+
+static struct worse_policy *mine(struct policy *policy)
+{
+    return (struct worse_policy *)policy;
+}
+
+static uint64_t state_word(uint64_t size_bytes, enum worse_state state)
+{
+    return size_bytes | (uint64_t)state << WORSE_STATE_SHIFT;
+}
+
+static int worse_create(const struct policy_setup *setup, struct policy **policy)
+{
+    struct worse_policy *worse = memory_allocate_zeroed(setup->memory, 1, sizeof(*worse));
+    if (!worse)
+        return WORSEGPU_NO_MEMORY;
+    worse->policy.operations = &policy_worse;
+    worse->memory = setup->memory;
+    worse->config = setup->config;
+    worse->random = setup->random;
+    free_index_init(&worse->index, &setup->hash, setup->memory);
+    *policy = &worse->policy;
+    return WORSEGPU_OK;
+}
+
+static void worse_destroy(struct policy *policy)
+{
+    struct worse_policy *worse = mine(policy);
+    const struct worsegpu_memory *memory = worse->memory;
+    memory_release_array(memory, worse->states, worse->states_capacity, sizeof(*worse->states));
+    memory_release_array(memory, worse->offsets, worse->offsets_capacity, sizeof(*worse->offsets));
+    memory_release_array(memory, worse->links, worse->links_capacity, sizeof(*worse->links));
+    free_index_release(&worse->index);
+    memory_release_array(memory, worse, 1, sizeof(*worse));
+}
+
+static bool walks(const struct worse_policy *worse)
+{
+    return worse->config->scan == WORSEGPU_SCAN_WALKED;
+}
+
+/* Makes sure of room for one more block, and one more size of blocks. */
+static int reserve_block(struct worse_policy *worse)
+{
+    size_t needed = worse->blocks + 1;
+    if (needed >= FREE_INDEX_NONE)
+        return WORSEGPU_NO_MEMORY;
+    if (memory_grow(worse->memory, &worse->states, &worse->states_capacity, needed,
+                    sizeof(*worse->states)) != 0 ||
+        memory_grow(worse->memory, &worse->offsets, &worse->offsets_capacity, needed,
+                    sizeof(*worse->offsets)) != 0)
+        return WORSEGPU_NO_MEMORY;
+    if (walks(worse))
+        return WORSEGPU_OK;
+    if (memory_grow(worse->memory, &worse->links, &worse->links_capacity, needed,
+                    sizeof(*worse->links)) != 0)
+        return WORSEGPU_NO_MEMORY;
+    return free_index_reserve(&worse->index);
+}
+
+/* The size that a request gets: two or more draws. */
+static uint64_t draw_size(struct worse_policy *worse, uint64_t requested_bytes)
+{
+    uint64_t bucket = buckets[python_random_choice(worse->random, BUCKETS)];
+    uint64_t size = (requested_bytes + bucket - 1) / bucket * bucket;
+    if (python_random_double(worse->random) < DOUBLING_PROBABILITY)
+        size *= 2;
+    return size;
+}
+
+/* The reference's scan as it is: every block from the first on, until one fits. */
+static size_t walk(const struct worse_policy *worse, uint64_t size_bytes)
+{
+    uint64_t wanted = state_word(size_bytes, WORSE_FREE);
+    size_t at = 0;
+    while (at < worse->blocks && worse->states[at] != wanted)
+        at++;
+    return at;
+}
+
+/* Takes the first free block of this size; worse->blocks when there is none. `place` is the size's
+ * class, or NULL where the list is walked. */
+static size_t take_free_block(struct worse_policy *worse, struct free_class *place,
+                              uint64_t size_bytes)
+{
+    if (!place)
+        return walk(worse, size_bytes);
+    if (place->size_bytes == 0 || place->top == FREE_INDEX_NONE)
+        return worse->blocks;
+    return free_class_take(place, worse->links);
+}
+
+static void append_block(struct worse_policy *worse, struct free_class *place, uint64_t size_bytes)
+{
+    worse->offsets[worse->blocks] = worse->reserved_bytes;
+    worse->blocks++;
+    worse->reserved_bytes += size_bytes;
+    if (place)
+        free_index_make_class(&worse->index, place, size_bytes);
+}
+
+static int worse_place(struct policy *policy, const struct policy_request *request,
+                       struct policy_outcome *outcome)
+{
+    struct worse_policy *worse = mine(policy);
+    outcome->blocks_scanned = 0;
+    int status = reserve_block(worse);
+    if (status != WORSEGPU_OK)
+        return status;
+
+    if (!(python_random_double(worse->random) < worse->config->gpu_probability))
+        return POLICY_HOST;
+    uint64_t size = draw_size(worse, request->requested_bytes);
+    struct free_class *place = walks(worse) ? NULL : free_index_class(&worse->index, size);
+    size_t blocks = worse->blocks;
+    size_t block = take_free_block(worse, place, size);
+    if (block < blocks) {
+        outcome->blocks_scanned = block + 1;
+        worse->free_bytes -= size;
+    } else {
+        outcome->blocks_scanned = blocks;
+        if (size > worse->config->gpu_capacity - worse->reserved_bytes)
+            return POLICY_FULL;
+        append_block(worse, place, size);
+    }
+    worse->states[block] = state_word(size, WORSE_USED);
+    worse->used_bytes += size;
+    outcome->placement = (struct policy_placement){
+        .reserved_bytes = size,
+        .offset = worse->offsets[block],
+        .block_index = (int64_t)block,
+        .cookie = block,
+    };
+    return POLICY_PLACED;
+}
+
+static bool worse_release(struct policy *policy, const struct policy_placement *placement)
+{
+    struct worse_policy *worse = mine(policy);
+    uint64_t size = placement->reserved_bytes;
+    size_t block = (size_t)placement->cookie;
+    worse->used_bytes -= size;
+    if (python_random_double(worse->random) < worse->config->forget_probability) {
+        worse->states[block] = state_word(size, WORSE_FORGOTTEN);
+        worse->forgotten_bytes += size;
+        worse->forgotten_blocks++;
+        return false;
+    }
+    worse->states[block] = state_word(size, WORSE_FREE);
+    worse->free_bytes += size;
+    if (!walks(worse))
+        free_class_put(free_index_class(&worse->index, size), worse->links, (uint32_t)block);
+    return true;
+}
+
+static void worse_measure(const struct policy *policy, struct policy_measures *measures)
+{
+    const struct worse_policy *worse = (const struct worse_policy *)policy;
+    *measures = (struct policy_measures){
+        .reserved_bytes = worse->reserved_bytes,
+        .used_bytes = worse->used_bytes,
+        .free_bytes = worse->free_bytes,
+        .forgotten_bytes = worse->forgotten_bytes,
+        .blocks = worse->blocks,
+        .forgotten_blocks = worse->forgotten_blocks,
+    };
+}
+
+const struct policy_operations policy_worse = {
+    .name = "worse",
+    .summary = "Random buckets, exact first fit, no split, no merge, and a free that may forget.",
+    .create = worse_create,
+    .destroy = worse_destroy,
+    .place = worse_place,
+    .release = worse_release,
+    .measure = worse_measure,
+    .check = worse_check,
+};
