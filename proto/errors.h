@@ -8,7 +8,7 @@ enum error_kind {
     ERROR_KINDS /* how many there are */
 };
 
-int error_code(enum error_kind kind);             /* -32700, 1, ... */
+int error_code(enum error_kind kind);              /* -32700, 1, ... */
 const char *error_kind_name(enum error_kind kind); /* "parse_error", ... */
 const char *error_when(enum error_kind kind);      /* the table's sentence */
 

@@ -1,8 +1,9 @@
 /* A strict JSON text as a cJSON tree, with the exact spelling of each number.
  *
  * The text is judged by strict_json, then read by cJSON; afterwards `valueint` of every number item
- * (which we need for nothing else) is its place among the numbers of the text, so that integers up to
- * 2^64 - 1 can be read exactly and 4096.0 can be told from 4096. Used for requests and for replies. */
+ * (which we need for nothing else) is its place among the numbers of the text, so that integers up
+ * to 2^64 - 1 can be read exactly and 4096.0 can be told from 4096. Used for requests and for
+ * replies. */
 #ifndef JSON_DOCUMENT_H
 #define JSON_DOCUMENT_H
 
@@ -22,7 +23,8 @@ struct json_document {
 void json_document_init(struct json_document *document, const struct worsegpu_memory *memory);
 void json_document_release(struct json_document *document);
 
-/* Reads a text, replacing the tree before it. As strict_json_check. */
+/* Reads a text. The tree before it is gone in any case; there is a new one only after
+ * STRICT_JSON_FINE. STRICT_JSON_REFUSED and why: as strict_json_check. */
 enum strict_json_result json_document_read(struct json_document *document, const char *text,
                                            size_t length);
 
@@ -30,7 +32,8 @@ enum strict_json_result json_document_read(struct json_document *document, const
 const char *json_document_spelling(const struct json_document *document, const cJSON *number,
                                    size_t *length);
 
-/* An integer written as one. false when the item is NULL or anything else, or out of range. */
+/* An integer written as one (-0 is 0). false when the item is NULL or anything else, or out of
+ * range. */
 bool json_document_u64(const struct json_document *document, const cJSON *item, uint64_t *value);
 bool json_document_i64(const struct json_document *document, const cJSON *item, int64_t *value);
 

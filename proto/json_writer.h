@@ -1,6 +1,6 @@
-/* An append-only JSON writer into one growing buffer: exact 64-bit integers, escaped strings, commas by
- * itself. When memory runs out (or max_bytes would be passed) it remembers that, writes nothing more,
- * and the caller cuts it back to a mark. Needs no locale, no cJSON. */
+/* An append-only JSON writer into one growing buffer: exact 64-bit integers, escaped strings,
+ * commas by itself. When memory runs out (or max_bytes would be passed) it remembers that, writes
+ * nothing more, and the caller cuts it back to a mark. Needs no locale, no cJSON. */
 #ifndef JSON_WRITER_H
 #define JSON_WRITER_H
 
@@ -10,7 +10,11 @@
 
 #include "base/worsegpu_memory.h"
 
-enum json_writer_failure { JSON_WRITER_FINE, JSON_WRITER_NO_MEMORY, JSON_WRITER_TOO_LONG };
+enum json_writer_failure {
+    JSON_WRITER_FINE,
+    JSON_WRITER_NO_MEMORY,
+    JSON_WRITER_TOO_LONG
+};
 
 struct json_writer {
     const struct worsegpu_memory *memory;
@@ -26,28 +30,40 @@ void json_writer_init(struct json_writer *writer, const struct worsegpu_memory *
                       size_t max_bytes);
 void json_writer_release(struct json_writer *writer);
 
-/* Makes room for `bytes` more, so that writing that much cannot fail. 0, or -1 with nothing changed. */
+/* Makes room for `bytes` more, so that writing that much cannot fail. 0, or -1 with nothing
+ * changed. */
 int json_writer_reserve(struct json_writer *writer, size_t bytes);
 
-/* Cuts back to `length` bytes and forgets the failure. */
+/* Cuts back to `length` bytes, a length that it had between two values, and forgets the failure. */
 void json_writer_cut(struct json_writer *writer, size_t length);
 
 void json_writer_begin_object(struct json_writer *writer);
 void json_writer_end_object(struct json_writer *writer);
 void json_writer_begin_array(struct json_writer *writer);
 void json_writer_end_array(struct json_writer *writer);
-void json_writer_key(struct json_writer *writer, const char *name); /* plain ASCII, needs no escape */
 
-void json_writer_string(struct json_writer *writer, const char *bytes, size_t length); /* valid UTF-8 */
-void json_writer_text(struct json_writer *writer, const char *text);                   /* NUL-terminated */
+/* A key; its name must be plain ASCII that needs no escape. */
+void json_writer_key(struct json_writer *writer, const char *name);
+
+/* A string of valid UTF-8, escaped as it needs; the second takes a NUL-terminated one. */
+void json_writer_string(struct json_writer *writer, const char *bytes, size_t length);
+void json_writer_text(struct json_writer *writer, const char *text);
+
 void json_writer_u64(struct json_writer *writer, uint64_t value);
 void json_writer_i64(struct json_writer *writer, int64_t value);
-void json_writer_double(struct json_writer *writer, double value); /* finite; shortest that reads back,
-                                                                       always with a point or exponent */
+
+/* A finite number as the shortest decimal that reads back as the same, always with a point or
+ * exponent, whatever the locale. */
+void json_writer_double(struct json_writer *writer, double value);
+
 void json_writer_bool(struct json_writer *writer, bool value);
 void json_writer_null(struct json_writer *writer);
-void json_writer_raw_value(struct json_writer *writer, const char *json, size_t length); /* a whole value */
-void json_writer_newline(struct json_writer *writer); /* ends a line: LF, and the next value is a first */
+
+/* A whole value that is JSON already. */
+void json_writer_raw_value(struct json_writer *writer, const char *json, size_t length);
+
+/* Ends a line: writes LF, and the next value is a first one. */
+void json_writer_newline(struct json_writer *writer);
 
 /* Short for a key and its value. */
 void json_writer_member_u64(struct json_writer *writer, const char *name, uint64_t value);

@@ -1,9 +1,10 @@
-/* Line -> request. Decides what a line is and whether its parameters are of the right form; what they
- * mean (which allocator, whether it is full) is for the daemon.
+/* Line -> request. Decides what a line is and whether its parameters are of the right form; what
+ * they mean (which allocator, whether it is full) is for the daemon.
  *
- * Two ways lead through it. The short one (request_short.c) reads a line of the usual shape in place. Any
- * line that is in the least unusual (escapes, bytes above 127, fractions, nesting, unknown names, any
- * error) goes the long way: strict_json, cJSON, the table. A test holds that both agree on every line. */
+ * Two ways lead through it. The short one (request_short.c) reads a line of the usual shape in
+ * place. Any line that is in the least unusual (escapes, bytes above 127, fractions, nesting,
+ * unknown names, any error) goes the long way: strict_json, cJSON, the table. A test holds that
+ * both agree on every line. */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -17,8 +18,10 @@
 #include "proto/limits.h"
 #include "proto/methods.h"
 
+/* Decoded UTF-8, not NUL-terminated. Valid until the next request is decoded, and only while the
+ * line is: it may lie in it. */
 struct request_text {
-    const char *bytes; /* decoded UTF-8, not NUL-terminated; valid until the next request is decoded */
+    const char *bytes;
     size_t length;
 };
 
@@ -41,7 +44,11 @@ struct request_params {
 #include "proto/methods.def"
 };
 
-enum request_id_kind { REQUEST_ID_NONE, REQUEST_ID_INTEGER, REQUEST_ID_STRING };
+enum request_id_kind {
+    REQUEST_ID_NONE,
+    REQUEST_ID_INTEGER,
+    REQUEST_ID_STRING
+};
 
 struct request_id {
     enum request_id_kind kind; /* NONE: null in an answer */
@@ -54,7 +61,7 @@ struct request {
     struct request_id id;
     bool notification; /* a method and no id: carried out, never answered */
     enum method method;
-    uint32_t given;    /* bit 1 << PARAMETER_x */
+    uint32_t given; /* bit 1 << PARAMETER_x */
     struct request_params params;
 };
 
@@ -62,8 +69,8 @@ struct request {
 struct request_problem {
     enum error_kind kind;
     char message[PROTO_MAX_ERROR_TEXT];
-    const char *data_name;       /* "param" or "method", NULL for no such member */
-    struct request_text data;    /* its value, at most PROTO_MAX_ECHO_BYTES, whole characters */
+    const char *data_name;    /* "param" or "method", NULL for no such member */
+    struct request_text data; /* its value, at most PROTO_MAX_ECHO_BYTES, whole characters */
 };
 
 struct request_decoder {
@@ -81,7 +88,8 @@ enum request_result {
 void request_decoder_init(struct request_decoder *decoder, const struct worsegpu_memory *memory);
 void request_decoder_release(struct request_decoder *decoder);
 
-/* Decodes one line (without LF and CR). `request` is always filled in as far as it could be read. */
+/* Decodes one line (without LF and CR). `request` is always filled in as far as it could be read;
+ * `problem` only with REQUEST_REFUSED. */
 enum request_result request_decode(struct request_decoder *decoder, const char *line, size_t length,
                                    struct request *request, struct request_problem *problem);
 
