@@ -1,20 +1,35 @@
 # All there is to do with worsegpu; `make help` lists it.
 #
-# Everything is built into BUILD (default: build). Objects lie beside it in BUILD/obj, tests in BUILD/tests.
-# A variant (sanitizers, coverage) is the same build with another BUILD and EXTRA_CFLAGS.
+# Everything is built into BUILD (default: build): the products themselves, objects in BUILD/obj, tests in
+# BUILD/tests. A variant (sanitizers, coverage) is the same build with another BUILD and EXTRA_CFLAGS.
+#
+# Variables for you: BUILD, CC, CFLAGS, LDFLAGS, EXTRA_CFLAGS, HARDENING, JOBS (how many compilers and tests at
+# once), V=1 (show commands and what tests print), PREFIX and the usual folders below, DESTDIR.
 
 SHELL := /bin/sh
 BUILD ?= build
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+LD ?= ld
+OBJCOPY ?= objcopy
+INSTALL ?= install
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
+bindir ?= $(PREFIX)/bin
+sbindir ?= $(PREFIX)/sbin
+libdir ?= $(PREFIX)/lib
+includedir ?= $(PREFIX)/include
+docdir ?= $(PREFIX)/share/doc/worsegpu
 VERSION := $(shell cat VERSION)
 ABI := 0
 
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 HARDENING := -fstack-protector-strong -D_FORTIFY_SOURCE=2
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -I. -Ibase -Ilib -Iclient -fPIC -fvisibility=hidden -pthread \
-	-DWORSEGPU_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(CFLAGS) $(EXTRA_CFLAGS)
+BASE_CFLAGS = -std=c17 -D_GNU_SOURCE -I. -Ibase -Ilib -Iclient -fPIC -fvisibility=hidden -pthread \
+	-DWORSEGPU_VERSION='"$(VERSION)"' $(WARNINGS)
+ALL_CFLAGS = $(BASE_CFLAGS) $(HARDENING) $(CFLAGS) $(EXTRA_CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS) $(EXTRA_CFLAGS)
 
 SOURCES_base := $(wildcard base/*.c)
@@ -26,33 +41,68 @@ SOURCES_cli := $(filter-out client/cli/%_main.c,$(wildcard client/cli/*.c))
 SOURCES_support := $(wildcard tests/support/*.c)
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-PROGRAMS := worsegpud worsegpu-cli worse-gpu-demo worse-gpu-benchmark
-LIBRARIES := libworsegpu libworsegpu-client
-PRODUCTS := $(addprefix $(BUILD)/,$(PROGRAMS) $(foreach l,$(LIBRARIES),$(l).a $(l).so $(l).pc))
+PROGRAM_NAMES := worsegpud worsegpu-cli worse-gpu-demo worse-gpu-benchmark
+LIBRARY_NAMES := libworsegpu libworsegpu-client
+HEADERS := lib/worsegpu.h base/worsegpu_memory.h client/worsegpu_client.h
+PAPERS := README.md LICENSE proto/PROTOCOL.md
+PROGRAMS := $(addprefix $(BUILD)/,$(PROGRAM_NAMES))
+LIBRARIES := $(addprefix $(BUILD)/,$(foreach l,$(LIBRARY_NAMES),$(l).a $(l).so $(l).pc))
 
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-INTEGRATION_TESTS := $(patsubst tests/integration/%.c,$(BUILD)/tests/integration/%,$(wildcard tests/integration/test_*.c))
+tests_in = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/$(2)_*.c))
+UNIT_TESTS := $(call tests_in,unit,test)
+INTEGRATION_TESTS := $(call tests_in,integration,test)
+THREAD_TESTS := $(foreach t,$(UNIT_TESTS),$(if $(findstring threads,$(notdir $(t))),$(t)))
+BENCHES := $(call tests_in,bench,bench)
+PAPER_TESTS := $(wildcard tests/papers/*.sh)
 ALL_TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 
-.PHONY: all
-all: $(PRODUCTS)
+# V=1 shows the commands themselves.
+ifdef V
+Q :=
+note = @:
+else
+Q := @
+note = @printf '  %-8s %s\n'
+endif
+MAKEFLAGS += --no-print-directory
+# A make inside this one works side by side, unless the one outside already shares its jobs.
+SUBMAKE = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+RUN_TESTS = JOBS=$(JOBS) V='$(V)' tools/run_tests.sh
 
-$(BUILD)/obj/%.o: %.c VERSION
+.DELETE_ON_ERROR:
+
+.PHONY: all programs tests
+all: $(PROGRAMS) $(LIBRARIES) ## build all products into build/ (this is what `make` alone does)
+programs: $(PROGRAMS) ## build the four programs only
+tests: $(ALL_TESTS) ## build the test programs, without running them
+
+# ---------------------------------------------------------------------------------------- building
+
+# Looked at once for each BUILD: one plain sentence instead of a wall of compiler errors.
+PACKAGES := $(BUILD)/obj/.packages
+$(PACKAGES):
+	@CC='$(CC)' tools/deps.sh --check build
+	@mkdir -p $(@D) && touch $@
+
+$(BUILD)/obj/%.o: %.c VERSION | $(PACKAGES)
+	$(note) compile $<
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The folders as archives, for our own programs and tests.
 define archive
 $(BUILD)/obj/$(1).a: $(call objects,$(SOURCES_$(1)))
+	@mkdir -p $$(@D)
 	@rm -f $$@
-	ar rcs $$@ $$^
+	$(Q)ar rcs $$@ $$^
 endef
 $(foreach folder,base lib proto daemon client cli support,$(eval $(call archive,$(folder))))
 
 ARCHIVES := $(addprefix $(BUILD)/obj/,cli.a client.a daemon.a proto.a lib.a base.a)
 
 $(BUILD)/worsegpud: $(BUILD)/obj/daemon/main.o $(addprefix $(BUILD)/obj/,daemon.a proto.a lib.a base.a)
-	$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lm
+	$(note) link $@
+	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lm
 
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark: $(BUILD)/%: \
 		$(addprefix $(BUILD)/obj/,cli.a client.a proto.a base.a)
@@ -60,31 +110,161 @@ $(BUILD)/worsegpu-cli: $(BUILD)/obj/client/cli/cli_main.o
 $(BUILD)/worse-gpu-demo: $(BUILD)/obj/client/cli/demo_main.o
 $(BUILD)/worse-gpu-benchmark: $(BUILD)/obj/client/cli/benchmark_main.o
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark:
-	$(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %_main.o,$^) $(filter %.a,$^) -lcjson -lm
+	$(note) link $@
+	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %_main.o,$^) $(filter %.a,$^) -lcjson -lm
 
 # The libraries as products: one relocatable object each, so that hidden names stay hidden in .a as well.
 OBJECTS_libworsegpu = $(call objects,$(SOURCES_lib) $(SOURCES_base))
 OBJECTS_libworsegpu-client = $(call objects,$(SOURCES_client) $(SOURCES_proto) $(SOURCES_base))
 LINKS_libworsegpu := -lm
 LINKS_libworsegpu-client := -lcjson -lm
+ABOUT_libworsegpu := the engine of worsegpu, a fake GPU allocator that misbehaves on purpose
+ABOUT_libworsegpu-client := talks to worsegpud, the daemon that shares a fake GPU
+MAP_libworsegpu := lib/libworsegpu.map
+MAP_libworsegpu-client := client/libworsegpu-client.map
 define library
 $(BUILD)/obj/$(1).whole.o: $(OBJECTS_$(1))
-	ld -r -o $$@ $$^
-	objcopy --localize-hidden $$@
+	$(Q)$(LD) -r -o $$@ $$^
+	$(Q)$(OBJCOPY) --localize-hidden $$@
 $(BUILD)/$(1).a: $(BUILD)/obj/$(1).whole.o
+	$(note) archive $$@
 	@rm -f $$@
-	ar rcs $$@ $$^
-$(BUILD)/$(1).so.$(VERSION): $(OBJECTS_$(1))
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,defs -Wl,-soname,$(1).so.$(ABI) -o $$@ $$^ $(LINKS_$(1))
+	$(Q)ar rcs $$@ $$^
+$(BUILD)/$(1).so.$(VERSION): $(OBJECTS_$(1)) $(MAP_$(1))
+	$(note) link $$@
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,defs -Wl,-soname,$(1).so.$(ABI) \
+		-Wl,--version-script=$(MAP_$(1)) -o $$@ $(OBJECTS_$(1)) $(LINKS_$(1))
 $(BUILD)/$(1).so: $(BUILD)/$(1).so.$(VERSION)
-	ln -sf $(1).so.$(VERSION) $(BUILD)/$(1).so.$(ABI)
-	ln -sf $(1).so.$(ABI) $$@
+	@ln -sf $(1).so.$(VERSION) $(BUILD)/$(1).so.$(ABI)
+	@ln -sf $(1).so.$(ABI) $$@
+# Written each time, since it names the folders of this very call.
+$(BUILD)/$(1).pc: FORCE | $(PACKAGES)
+	@tools/pkg_config_file.sh '$(1)' '$(VERSION)' '$(PREFIX)' '$(libdir)' '$(includedir)' \
+		'$(LINKS_$(1)) -pthread' '$(ABOUT_$(1))' >$$@
 endef
-$(foreach l,$(LIBRARIES),$(eval $(call library,$(l))))
+$(foreach l,$(LIBRARY_NAMES),$(eval $(call library,$(l))))
+.PHONY: FORCE
+FORCE:
 
 # Tests. A test may use any internal: it is linked with all folders' archives.
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.a $(ARCHIVES)
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/support/%,$(wildcard tests/*/*.c)))
+$(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.a $(ARCHIVES)
+	$(note) link $@
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lcmocka -luv -lcjson -linih -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+		-lcmocka -luv -lcjson -linih -lm
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+# ---------------------------------------------------------------------------------------- looking at it
+
+.PHONY: help deps demo test
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
+
+DEPS ?= build test
+deps: ## install what is missing to build and test (DEPS=all: for everything below as well)
+	@tools/deps.sh $(DEPS)
+
+demo: ## install what is missing, build, and show the main job in a few seconds
+	@tools/deps.sh build
+	@$(SUBMAKE) programs
+	@WORSEGPU_BUILD='$(BUILD)' tools/demo.sh
+
+test: ## install what is missing, build, and run all tests
+	@tools/deps.sh build test
+	@$(SUBMAKE) all tests
+	@WORSEGPU_BUILD='$(BUILD)' $(RUN_TESTS) $(ALL_TESTS) $(PAPER_TESTS)
+
+# ---------------------------------------------------------------------------------------- checking it
+
+.PHONY: lint sanitize valgrind coverage bench acceptance
+lint: ## clang-format, clang-tidy, cppcheck, both compilers, shellcheck, our own rules
+	@tools/deps.sh build test lint
+	@$(SUBMAKE) all tests
+	@BUILD='$(BUILD)' JOBS=$(JOBS) tools/lint.sh $(BASE_CFLAGS)
+
+ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+TSAN := -fsanitize=thread -fno-omit-frame-pointer
+# FORTIFY hides errors from the sanitizers.
+variant = $(SUBMAKE) CC=gcc BUILD='$(BUILD)/$(1)' HARDENING=-fstack-protector-strong CFLAGS='-O1 -g' EXTRA_CFLAGS='$(2)'
+# Sanitizers cannot place their shadow where the kernel spreads addresses too widely.
+STILL := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+sanitize: ## tests under ASan and UBSan, the library's thread tests under TSan
+	@tools/deps.sh build test
+	@$(call variant,sanitize-asan,$(ASAN)) programs tests
+	@UBSAN_OPTIONS=print_stacktrace=1 WORSEGPU_BUILD='$(BUILD)/sanitize-asan' WRAPPER='$(STILL)' $(RUN_TESTS) \
+		$(patsubst $(BUILD)/%,$(BUILD)/sanitize-asan/%,$(ALL_TESTS))
+	@$(call variant,sanitize-tsan,$(TSAN)) thread-tests
+	@WORSEGPU_BUILD='$(BUILD)/sanitize-tsan' WRAPPER='$(STILL)' $(RUN_TESTS) \
+		$(patsubst $(BUILD)/%,$(BUILD)/sanitize-tsan/%,$(THREAD_TESTS))
+.PHONY: thread-tests
+thread-tests: $(THREAD_TESTS)
+
+valgrind: ## unit tests under valgrind's memcheck
+	@tools/deps.sh build test valgrind
+	@$(SUBMAKE) $(UNIT_TESTS)
+	@WORSEGPU_BUILD='$(BUILD)' TEST_SECONDS=3600 \
+		WRAPPER='valgrind --quiet --error-exitcode=9 --leak-check=full --vgdb=no' $(RUN_TESTS) $(UNIT_TESTS)
+
+coverage: ## lines and branches that the tests run, for each folder
+	@tools/deps.sh build test coverage
+	@find '$(BUILD)/coverage' -name '*.gcda' -delete 2>/dev/null || true
+	@$(SUBMAKE) CC=gcc BUILD='$(BUILD)/coverage' HARDENING= CFLAGS='-O0 -g' EXTRA_CFLAGS=--coverage programs tests
+	@WORSEGPU_BUILD='$(BUILD)/coverage' $(RUN_TESTS) $(patsubst $(BUILD)/%,$(BUILD)/coverage/%,$(ALL_TESTS))
+	@tools/coverage.sh '$(BUILD)/coverage'
+
+bench: ## measure speed: ratios and rates, no verdicts
+	@tools/deps.sh build test
+	@$(SUBMAKE) programs $(BENCHES)
+	@for bench in $(BENCHES); do WORSEGPU_BUILD='$(abspath $(BUILD))' $$bench || exit 1; done
+
+WORSEGPU_SHARED ?= ../shared
+acceptance: ## the acceptance scripts of WORSEGPU_SHARED (default ../shared), where they are
+	@if [ -x '$(WORSEGPU_SHARED)/acceptance/run_all.sh' ]; then \
+		tools/deps.sh build acceptance && $(SUBMAKE) all && \
+		'$(WORSEGPU_SHARED)/acceptance/run_all.sh' --build '$(BUILD)'; \
+	else \
+		echo 'acceptance: skipped, there is no $(WORSEGPU_SHARED)/acceptance/run_all.sh'; \
+	fi
+
+# ---------------------------------------------------------------------------------------- installing it
+
+.PHONY: install uninstall installcheck
+install: all ## install into PREFIX (/usr/local), below DESTDIR if that is set
+	$(INSTALL) -d '$(DESTDIR)$(sbindir)' '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)/pkgconfig' \
+		'$(DESTDIR)$(includedir)' '$(DESTDIR)$(docdir)'
+	$(INSTALL) -m 755 $(BUILD)/worsegpud '$(DESTDIR)$(sbindir)'
+	$(INSTALL) -m 755 $(filter-out %/worsegpud,$(PROGRAMS)) '$(DESTDIR)$(bindir)'
+	$(INSTALL) -m 644 $(LIBRARY_NAMES:%=$(BUILD)/%.a) $(LIBRARY_NAMES:%=$(BUILD)/%.so.$(VERSION)) '$(DESTDIR)$(libdir)'
+	for l in $(LIBRARY_NAMES); do \
+		ln -sf $$l.so.$(VERSION) '$(DESTDIR)$(libdir)'/$$l.so.$(ABI) && \
+		ln -sf $$l.so.$(ABI) '$(DESTDIR)$(libdir)'/$$l.so || exit 1; done
+	$(INSTALL) -m 644 $(LIBRARY_NAMES:%=$(BUILD)/%.pc) '$(DESTDIR)$(libdir)/pkgconfig'
+	$(INSTALL) -m 644 $(HEADERS) '$(DESTDIR)$(includedir)'
+	$(INSTALL) -m 644 $(PAPERS) '$(DESTDIR)$(docdir)'
+	@[ -n '$(DESTDIR)' ] || echo 'installed; programs that use the shared libraries find them after: ldconfig'
+
+uninstall: ## remove what install put there (same PREFIX and DESTDIR)
+	rm -f '$(DESTDIR)$(sbindir)/worsegpud'
+	cd '$(DESTDIR)$(bindir)' 2>/dev/null && rm -f $(filter-out worsegpud,$(PROGRAM_NAMES)) || true
+	cd '$(DESTDIR)$(libdir)' 2>/dev/null && rm -f $(foreach l,$(LIBRARY_NAMES),$(l).a $(l).so $(l).so.$(ABI) \
+		$(l).so.$(VERSION) pkgconfig/$(l).pc) || true
+	cd '$(DESTDIR)$(includedir)' 2>/dev/null && rm -f $(notdir $(HEADERS)) || true
+	cd '$(DESTDIR)$(docdir)' 2>/dev/null && rm -f $(notdir $(PAPERS)) || true
+	rmdir '$(DESTDIR)$(docdir)' 2>/dev/null || true
+
+installcheck: ## install into a temporary folder, use it from C and C++, uninstall
+	@tools/deps.sh build installcheck
+	@$(SUBMAKE) all
+	@BUILD='$(BUILD)' VERSION='$(VERSION)' ABI='$(ABI)' MAKE='$(MAKE)' tools/installcheck.sh
+
+# ---------------------------------------------------------------------------------------- tidying up
+
+.PHONY: format clean
+format: ## lay out all C files as .clang-format says
+	@tools/deps.sh lint
+	@tools/list_files.sh '*.c' '*.h' | xargs clang-format -i
+
+clean: ## remove everything that was built
+	rm -rf '$(BUILD)'

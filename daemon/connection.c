@@ -1,0 +1,336 @@
+/* One client's connection; see connection.h. */
+#include "daemon/connection.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "daemon/dispatch.h"
+#include "daemon/reply.h"
+
+/* ----------------------------------------------------------------------------------- output */
+
+static size_t unread_bytes(const struct connection *connection)
+{
+    return connection->output.length + connection->in_flight;
+}
+
+static bool output_is_full(const struct connection *connection)
+{
+    return unread_bytes(connection) > connection->server->options->max_unread_bytes;
+}
+
+/* The server keeps one buffer for whoever is answering just now, so that steady traffic needs no
+ * memory and an answer can be given when there is none left. */
+static void borrow_buffer(struct connection *connection)
+{
+    struct server *server = connection->server;
+    struct json_writer *output = &connection->output;
+    if (output->data || !server->spare)
+        return;
+    output->data = server->spare;
+    output->capacity = server->spare_capacity;
+    server->spare = NULL;
+}
+
+static void return_buffer(struct server *server, char *data, size_t capacity)
+{
+    if (data && !server->spare && capacity >= REPLY_ROOM && capacity <= SPARE_MAX_BYTES) {
+        server->spare = data;
+        server->spare_capacity = capacity;
+    } else {
+        memory_release_array(server->memory, data, capacity, 1);
+    }
+}
+
+/* Takes the buffer off the writer. */
+static char *detach_buffer(struct json_writer *output, size_t *capacity)
+{
+    char *data = output->data;
+    *capacity = output->capacity;
+    json_writer_init(output, output->memory, output->max_bytes);
+    return data;
+}
+
+/* A busy connection keeps its buffer, an idle one has none. */
+static void let_go_of_buffer(struct connection *connection)
+{
+    size_t capacity;
+    if (connection->output.length > 0 || connection->lines_wait)
+        return;
+    char *data = detach_buffer(&connection->output, &capacity);
+    return_buffer(connection->server, data, capacity);
+}
+
+/* Room for a whole answer. Without the memory for it, room for an error is enough to say so. */
+static bool make_room(struct connection *connection, bool *poor)
+{
+    struct json_writer *output = &connection->output;
+    size_t limit = (size_t)connection->server->options->max_output_bytes;
+    output->max_bytes = limit > connection->in_flight ? limit - connection->in_flight : 0;
+    borrow_buffer(connection);
+    *poor = false;
+    if (json_writer_reserve(output, REPLY_ROOM) == 0)
+        return true;
+    *poor = true;
+    return json_writer_reserve(output, REPLY_ERROR_ROOM) == 0;
+}
+
+const char *connection_output(const struct connection *connection, size_t *length)
+{
+    *length = connection->output.length;
+    return connection->output.data;
+}
+
+void connection_written(struct connection *connection, size_t length)
+{
+    struct json_writer *output = &connection->output;
+    size_t rest = output->length - length;
+    memmove(output->data, output->data + length, rest);
+    json_writer_cut(output, rest);
+    connection->starved = false;
+    let_go_of_buffer(connection);
+}
+
+char *connection_take_output(struct connection *connection, size_t *length, size_t *capacity)
+{
+    *length = connection->output.length;
+    connection->in_flight += *length;
+    return detach_buffer(&connection->output, capacity);
+}
+
+void connection_give_back(struct connection *connection, char *data, size_t length, size_t capacity)
+{
+    connection->in_flight -= length;
+    connection->starved = false;
+    return_buffer(connection->server, data, capacity);
+}
+
+/* ------------------------------------------------------------------------------- beginning and end
+ */
+
+struct connection *connection_create(struct server *server, struct peer peer)
+{
+    struct connection *connection = memory_allocate_zeroed(server->memory, 1, sizeof(*connection));
+    if (!connection)
+        return NULL;
+    json_writer_init(&connection->output, server->memory,
+                     (size_t)server->options->max_output_bytes);
+    framing_init(&connection->input, server->memory, (size_t)server->options->max_line_bytes);
+    connection->server = server;
+    connection->peer = peer;
+    connection->number = ++server->next_connection;
+    TAILQ_INIT(&connection->holdings);
+    TAILQ_INIT(&connection->allocators);
+    server->connections++;
+    return connection;
+}
+
+void connection_close_allocator(struct connection *connection, struct hosted *hosted)
+{
+    TAILQ_REMOVE(&connection->allocators, hosted, link);
+    connection->allocator_count--;
+    TAILQ_INSERT_TAIL(&connection->server->graveyard, hosted, link);
+}
+
+void connection_destroy(struct connection *connection)
+{
+    struct server *server = connection->server;
+    struct holding *holding;
+    struct hosted *hosted;
+    while ((holding = TAILQ_FIRST(&connection->holdings)) != NULL) {
+        TAILQ_REMOVE(&connection->holdings, holding, link);
+        TAILQ_INSERT_TAIL(&server->endings, holding, link);
+    }
+    while ((hosted = TAILQ_FIRST(&connection->allocators)) != NULL)
+        connection_close_allocator(connection, hosted);
+    framing_release(&connection->input);
+    size_t capacity;
+    char *data = detach_buffer(&connection->output, &capacity);
+    return_buffer(server, data, capacity);
+    memory_release_array(server->memory, connection, 1, sizeof(*connection));
+    server->connections--;
+}
+
+struct holding *connection_holding(struct connection *connection, struct hosted *hosted)
+{
+    if (!hosted->shared)
+        return &hosted->holding;
+    struct holding *holding;
+    TAILQ_FOREACH(holding, &connection->holdings, link)
+    {
+        if (holding->hosted == hosted)
+            return holding;
+    }
+    holding = memory_allocate_array(connection->server->memory, 1, sizeof(*holding));
+    if (!holding)
+        return NULL;
+    holding_init(holding, hosted, connection->number);
+    TAILQ_INSERT_TAIL(&connection->holdings, holding, link);
+    return holding;
+}
+
+struct hosted *connection_allocator(struct connection *connection, const char *name,
+                                    size_t name_bytes)
+{
+    struct hosted *hosted = hosted_find(&connection->server->shared, name, name_bytes);
+    return hosted ? hosted : hosted_find(&connection->allocators, name, name_bytes);
+}
+
+/* ------------------------------------------------------------------------------------- input */
+
+/* Notes when a line begins that does not end, and whether it could not be read on for a while. */
+static void watch_line(struct connection *connection, struct moment now)
+{
+    bool in_line =
+        !connection->input_ended && !connection->broken && framing_in_line(&connection->input);
+    if (in_line && !connection->in_line) {
+        connection->line_since_ms = now.monotonic_ms;
+        connection->held_up = false;
+    }
+    connection->in_line = in_line;
+    connection->held_up = connection->held_up || output_is_full(connection);
+}
+
+/* Ends the connection once its output is flushed; nothing more is read or carried out. */
+static void break_off(struct connection *connection)
+{
+    connection->broken = true;
+    connection->lines_wait = false;
+    connection->in_line = false;
+}
+
+static void tell_too_long(struct connection *connection, struct moment now)
+{
+    char message[PROTO_MAX_ERROR_TEXT];
+    uint64_t limit = connection->server->options->max_line_bytes;
+    snprintf(message, sizeof(message), "a line is at most %" PRIu64 " bytes with its line end",
+             limit);
+    dispatch_refuse(connection, ERROR_INVALID_REQUEST, message);
+    log_client(
+        connection->server->log, now.monotonic_ms,
+        "connection %" PRIu64 " (user %u, process %d) sent a line of more than %" PRIu64 " bytes",
+        connection->number, (unsigned)connection->peer.uid, (int)connection->peer.pid, limit);
+}
+
+/* Takes one line. false when none can be taken now. */
+static bool take_line(struct connection *connection, struct moment now)
+{
+    const char *line;
+    size_t length;
+    bool poor;
+    uint64_t cost = 1;
+    if (output_is_full(connection))
+        return false;
+    if (!make_room(connection, &poor)) {
+        if (unread_bytes(connection) == 0)
+            break_off(connection);  /* not even an error can be said */
+        connection->starved = true; /* what is unread must go first */
+        return false;
+    }
+    switch (framing_next(&connection->input, &line, &length)) {
+    case FRAMING_LINE:
+        cost = dispatch_line(connection, line, length, poor, now);
+        break;
+    case FRAMING_TOO_LONG:
+        tell_too_long(connection, now);
+        break;
+    case FRAMING_MORE:
+        connection->lines_wait = false;
+        return false;
+    case FRAMING_NO_MEMORY:
+        dispatch_refuse(connection, ERROR_INTERNAL_ERROR,
+                        "the daemon is out of memory for this line");
+        break_off(connection);
+        return false;
+    }
+    connection->turn_left = cost < connection->turn_left ? connection->turn_left - cost : 0;
+    return true;
+}
+
+static void run_lines(struct connection *connection, struct moment now)
+{
+    connection->turn_left = connection->server->options->max_requests_per_turn;
+    while (connection->turn_left && !connection->broken && take_line(connection, now))
+        ;
+}
+
+void connection_receive(struct connection *connection, const char *bytes, size_t length,
+                        struct moment now)
+{
+    framing_feed(&connection->input, bytes, length);
+    connection->lines_wait = true;
+    run_lines(connection, now);
+    if (!connection->broken && framing_keep(&connection->input) != 0) {
+        bool poor;
+        if (make_room(connection, &poor))
+            dispatch_refuse(connection, ERROR_INTERNAL_ERROR,
+                            "the daemon is out of memory for what was sent");
+        break_off(connection);
+    }
+    watch_line(connection, now);
+    let_go_of_buffer(connection);
+}
+
+void connection_run(struct connection *connection, struct moment now)
+{
+    run_lines(connection, now);
+    watch_line(connection, now);
+    let_go_of_buffer(connection);
+}
+
+void connection_end_input(struct connection *connection)
+{
+    connection->input_ended = true;
+    connection->in_line = false;
+}
+
+bool connection_wants_turn(const struct connection *connection)
+{
+    return connection->lines_wait && !connection->broken && !connection->starved &&
+           !output_is_full(connection);
+}
+
+bool connection_wants_input(const struct connection *connection)
+{
+    return !connection->input_ended && !connection->broken && !connection->lines_wait &&
+           !output_is_full(connection);
+}
+
+bool connection_finished(const struct connection *connection)
+{
+    return (connection->broken || (connection->input_ended && !connection->lines_wait)) &&
+           unread_bytes(connection) == 0;
+}
+
+uint64_t connection_deadline_ms(const struct connection *connection)
+{
+    if (!connection->in_line || connection->broken)
+        return UINT64_MAX;
+    return connection->line_since_ms + connection->server->options->max_half_line_seconds * 1000;
+}
+
+void connection_expire(struct connection *connection, struct moment now)
+{
+    bool poor;
+    uint64_t seconds = connection->server->options->max_half_line_seconds;
+    /* While the client left its answers unread, its line was not read on either: the time starts
+     * again. */
+    if (connection->held_up) {
+        connection->line_since_ms = now.monotonic_ms;
+        connection->held_up = output_is_full(connection);
+        return;
+    }
+    log_client(
+        connection->server->log, now.monotonic_ms,
+        "connection %" PRIu64 " (user %u, process %d) did not end its line for %" PRIu64 " s",
+        connection->number, (unsigned)connection->peer.uid, (int)connection->peer.pid, seconds);
+    if (make_room(connection, &poor)) {
+        char message[PROTO_MAX_ERROR_TEXT];
+        snprintf(message, sizeof(message), "the line did not end for %" PRIu64 " s; goodbye",
+                 seconds);
+        dispatch_refuse(connection, ERROR_INVALID_REQUEST, message);
+    }
+    break_off(connection);
+}

@@ -1,0 +1,182 @@
+/* allocate and free; see handlers_memory.h. */
+#include "daemon/handlers_memory.h"
+
+#include <inttypes.h>
+
+void write_placement(const struct worsegpu_allocation *allocation, struct json_writer *out)
+{
+    char handle[WORSEGPU_HANDLE_TEXT_SIZE];
+    worsegpu_handle_to_text(&allocation->handle, handle);
+    json_writer_member_u64(out, "allocation_id", allocation->handle.allocation_id);
+    json_writer_member_text(out, "handle", handle);
+    json_writer_member_u64(out, "requested_bytes", allocation->requested_bytes);
+    json_writer_member_u64(out, "reserved_bytes", allocation->reserved_bytes);
+    json_writer_member_text(out, "device", worsegpu_device_name(allocation->device));
+    json_writer_member_i64(out, "block_index", allocation->block_index);
+    if (allocation->device == WORSEGPU_GPU)
+        json_writer_member_u64(out, "offset", allocation->offset);
+    else
+        json_writer_member_text(out, "reason", worsegpu_reason_name(allocation->reason));
+}
+
+/* Why the engine refused. */
+static const struct answered *refuse_allocate(struct call *call, int status)
+{
+    const struct worsegpu_config *config = worsegpu_configuration(call->hosted->engine);
+    uint64_t requested_bytes = call->request->params.requested_bytes;
+    struct worsegpu_snapshot snapshot;
+    switch (status) {
+    case WORSEGPU_OUT_OF_MEMORY:
+        return reply_error_u64(
+            &call->reply, ERROR_OUT_OF_MEMORY, "requested_bytes", requested_bytes,
+            "'%s' has no room for %" PRIu64 " bytes and fallback_on_oom is false",
+            call->hosted->name, requested_bytes);
+    case WORSEGPU_INVALID_ARGUMENT:
+        return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param", "requested_bytes",
+                                "requested_bytes is %" PRIu64
+                                ", more than this allocator's max_request_bytes, "
+                                "%" PRIu64,
+                                requested_bytes, config->max_request_bytes);
+    case WORSEGPU_LIMIT_EXCEEDED:
+        worsegpu_snapshot(call->hosted->engine, &snapshot);
+        if (snapshot.active_allocations >= config->max_live_allocations)
+            return reply_error_u64(&call->reply, ERROR_LIMIT_EXCEEDED, "limit",
+                                   config->max_live_allocations,
+                                   "'%s' has its %" PRIu64 " live allocations; free some first",
+                                   call->hosted->name, config->max_live_allocations);
+        return reply_error_u64(&call->reply, ERROR_LIMIT_EXCEEDED, "limit", UINT64_MAX,
+                               "the host pool would pass 2^64 - 1 bytes");
+    case WORSEGPU_NO_ENTROPY:
+        return reply_error(&call->reply, ERROR_INTERNAL_ERROR, "the system gives no random bytes");
+    default:
+        return reply_error(&call->reply, ERROR_INTERNAL_ERROR,
+                           "the daemon is out of memory; try again later");
+    }
+}
+
+/* What a scan that is really walked costs more than a small request. */
+static uint64_t cost_of_scan(worsegpu_allocator *engine)
+{
+    struct worsegpu_snapshot snapshot;
+    if (worsegpu_configuration(engine)->scan != WORSEGPU_SCAN_WALKED)
+        return 0;
+    worsegpu_snapshot(engine, &snapshot);
+    return snapshot.gpu_blocks / CALL_WALKED_PER_REQUEST;
+}
+
+const struct answered *handle_allocate(struct call *call)
+{
+    const struct request *request = call->request;
+    const struct request_params *params = &request->params;
+    struct worsegpu_request wanted = {
+        .requested_bytes = params->requested_bytes,
+        .stream_given = request_has(request, PARAMETER_stream),
+        .client = call->connection->number,
+        .time_us = call->now.wall_us,
+    };
+    if (wanted.stream_given)
+        wanted.stream = params->stream;
+    struct holding *holding = connection_holding(call->connection, call->hosted);
+    if (!holding)
+        return refuse_allocate(call, WORSEGPU_NO_MEMORY);
+    if (request_has(request, PARAMETER_tag)) {
+        wanted.tag = params->tag.bytes;
+        wanted.tag_bytes = params->tag.length;
+        if (holding_find_tag(holding, wanted.tag, wanted.tag_bytes))
+            return reply_error(
+                &call->reply, ERROR_NAME_IN_USE,
+                "this connection has a live allocation with this tag; free it or take another");
+    }
+    struct lease *lease = lease_create(call->server->memory);
+    if (!lease)
+        return refuse_allocate(call, WORSEGPU_NO_MEMORY);
+    wanted.owner = lease;
+    struct worsegpu_allocation allocation;
+    int status = worsegpu_allocate(call->hosted->engine, &wanted, &allocation);
+    if (status != WORSEGPU_OK) {
+        lease_destroy(call->server->memory, lease);
+        return refuse_allocate(call, status);
+    }
+    call->cost += cost_of_scan(call->hosted->engine);
+    bool detached = request_has(request, PARAMETER_detached) && params->detached;
+    lease_enter(lease, holding, &allocation, call->connection->peer.uid, detached);
+    reply_begin_result(&call->reply);
+    write_placement(&allocation, call->reply.out);
+    return reply_end_result(&call->reply);
+}
+
+/* Whether a handle is live in another allocator that this connection may use. */
+static bool lives_elsewhere(const struct call *call, const struct worsegpu_handle *handle)
+{
+    struct worsegpu_allocation allocation;
+    const struct hosted_list *lists[] = {&call->server->shared, &call->connection->allocators};
+    for (size_t index = 0; index < sizeof(lists) / sizeof(lists[0]); index++) {
+        struct hosted *hosted;
+        TAILQ_FOREACH(hosted, lists[index], link)
+        {
+            if (worsegpu_find(hosted->engine, handle, &allocation) == WORSEGPU_OK)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The handle that a free names. NULL when it is found, else the answer. */
+static const struct answered *handle_of_free(struct call *call, struct worsegpu_handle *handle)
+{
+    const struct request *request = call->request;
+    const struct request_text *text = &request->params.handle;
+    bool by_handle = request_has(request, PARAMETER_handle);
+    bool by_tag = request_has(request, PARAMETER_tag);
+    if (by_handle == by_tag)
+        return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param",
+                                by_handle ? "tag" : "handle", "free takes either handle or tag, %s",
+                                by_handle ? "not both" : "and got neither");
+    if (by_handle) {
+        if (!worsegpu_handle_from_text(text->bytes, text->length, handle))
+            return reply_error(
+                &call->reply, ERROR_UNKNOWN_HANDLE,
+                "this is no handle; allocate and list give them, as ID-<32 hex digits>");
+        return NULL;
+    }
+    struct holding *holding = connection_holding(call->connection, call->hosted);
+    if (!holding)
+        return reply_error(&call->reply, ERROR_INTERNAL_ERROR,
+                           "the daemon is out of memory; try again later");
+    struct lease *lease =
+        holding_find_tag(holding, request->params.tag.bytes, request->params.tag.length);
+    if (!lease)
+        return reply_error(&call->reply, ERROR_UNKNOWN_HANDLE,
+                           "this connection has no live allocation with this tag in '%s'",
+                           call->hosted->name);
+    *handle = lease->handle;
+    return NULL;
+}
+
+const struct answered *handle_free(struct call *call)
+{
+    struct worsegpu_handle handle;
+    struct worsegpu_allocation allocation;
+    struct worsegpu_release release;
+    const struct answered *wrong = handle_of_free(call, &handle);
+    if (wrong)
+        return wrong;
+    if (worsegpu_find(call->hosted->engine, &handle, &allocation) != WORSEGPU_OK) {
+        if (lives_elsewhere(call, &handle))
+            return reply_error(&call->reply, ERROR_FOREIGN_HANDLE,
+                               "this handle is of another allocator than '%s'", call->hosted->name);
+        return reply_error(
+            &call->reply, ERROR_UNKNOWN_HANDLE,
+            "no live allocation of '%s' has this handle; it may have been freed already",
+            call->hosted->name);
+    }
+    lease_leave(allocation.owner); /* before the engine's copy of its tag goes */
+    worsegpu_free(call->hosted->engine, &handle, call->connection->number, call->now.wall_us,
+                  &release);
+    lease_destroy(call->server->memory, release.owner);
+    reply_begin_result(&call->reply);
+    json_writer_member_u64(call->reply.out, "allocation_id", release.allocation_id);
+    json_writer_member_text(call->reply.out, "device", worsegpu_device_name(release.device));
+    json_writer_member_bool(call->reply.out, "released", release.released);
+    return reply_end_result(&call->reply);
+}

@@ -1,0 +1,66 @@
+/* Who holds what; see leases.h. */
+#include "daemon/leases.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static int compare_tags(const struct lease *left, const struct lease *right)
+{
+    if (left->tag_bytes != right->tag_bytes)
+        return left->tag_bytes < right->tag_bytes ? -1 : 1;
+    return memcmp(left->tag, right->tag, left->tag_bytes);
+}
+
+RB_GENERATE_INTERNAL(lease_tags, lease, by_tag, compare_tags, __attribute__((unused)) static)
+
+void holding_init(struct holding *holding, struct hosted *hosted, uint64_t client)
+{
+    memset(holding, 0, sizeof(*holding));
+    holding->hosted = hosted;
+    holding->client = client;
+    TAILQ_INIT(&holding->leases);
+    RB_INIT(&holding->tags);
+}
+
+struct lease *lease_create(const struct worsegpu_memory *memory)
+{
+    return memory_allocate_zeroed(memory, 1, sizeof(struct lease));
+}
+
+void lease_enter(struct lease *lease, struct holding *holding,
+                 const struct worsegpu_allocation *allocation, uid_t uid, bool detached)
+{
+    lease->holding = holding;
+    lease->handle = allocation->handle;
+    lease->tag = allocation->tag;
+    lease->tag_bytes = allocation->tag_bytes;
+    lease->client = holding->client;
+    lease->uid = uid;
+    lease->detached = detached;
+    TAILQ_INSERT_TAIL(&holding->leases, lease, link);
+    if (lease->tag)
+        RB_INSERT(lease_tags, &holding->tags, lease);
+}
+
+void lease_leave(struct lease *lease)
+{
+    if (!lease->holding)
+        return;
+    if (lease->tag)
+        RB_REMOVE(lease_tags, &lease->holding->tags, lease);
+    TAILQ_REMOVE(&lease->holding->leases, lease, link);
+    lease->holding = NULL;
+    lease->tag = NULL;
+}
+
+void lease_destroy(const struct worsegpu_memory *memory, struct lease *lease)
+{
+    memory_release_array(memory, lease, 1, sizeof(*lease));
+}
+
+struct lease *holding_find_tag(struct holding *holding, const char *tag, size_t tag_bytes)
+{
+    struct lease wanted = {.tag = tag, .tag_bytes = tag_bytes};
+    return RB_FIND(lease_tags, &holding->tags, &wanted);
+}

@@ -1,0 +1,237 @@
+/* worsegpud: serves a fake GPU that misbehaves on purpose.
+ *
+ * A guided tour. main.c sets up what lives as long as the daemon and takes it down again. A client
+ * comes in through listener.c; transport.c knows its stream, connection.c what it may do and how
+ * much, dispatch.c and the handlers what each request means. The engine (lib/) decides where memory
+ * goes; the wire (proto/) knows how messages look. Nothing below transport.c knows a descriptor or
+ * a clock. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "base/bytes_text.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "daemon/descriptors.h"
+#include "daemon/listener.h"
+#include "daemon/memory_budget.h"
+#include "daemon/options.h"
+#include "daemon/runner.h"
+#include "daemon/server.h"
+#include "daemon/socket_file.h"
+#include "daemon/transport.h"
+
+enum {
+    EXIT_FINE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2
+};
+
+struct program {
+    uv_loop_t loop;
+    struct options options;
+    struct log log;
+    struct memory_budget budget;
+    struct server server;
+    struct transport transport;
+    struct socket_file socket;
+    struct listener listener;
+    struct runner runner;
+    uv_signal_t signals[2];
+    uv_timer_t stop_deadline;
+    bool stopping;
+};
+
+static void on_stopped(void *context)
+{
+    struct program *program = context;
+    uv_close((uv_handle_t *)&program->stop_deadline, NULL);
+    for (size_t index = 0; index < 2; index++)
+        uv_close((uv_handle_t *)&program->signals[index], NULL);
+    transport_close(&program->transport);
+}
+
+static void on_stop_deadline(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    log_write(&program->log, LOG_LEVEL_WARNING,
+              "some clients did not take their last answers in time");
+    transport_abort(&program->transport);
+}
+
+/* Nobody is let in any more, what was read is answered and flushed for a while, the socket goes. */
+static void stop(struct program *program)
+{
+    if (program->stopping)
+        return;
+    program->stopping = true;
+    listener_stop(&program->listener);
+    socket_file_remove(&program->socket);
+    uv_timer_start(&program->stop_deadline, on_stop_deadline,
+                   program->options.max_stop_seconds * 1000, 0);
+    transport_stop(&program->transport, on_stopped, program);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+    if (program->runner.running)
+        runner_signal(&program->runner, number); /* it ends, and so do we */
+    else
+        stop(program);
+}
+
+static void on_command_ended(void *context)
+{
+    stop(context);
+}
+
+static void set_up_loop(struct program *program)
+{
+    static const int numbers[2] = {SIGTERM, SIGINT};
+    uv_timer_init(&program->loop, &program->stop_deadline);
+    program->stop_deadline.data = program;
+    for (size_t index = 0; index < 2; index++) {
+        uv_signal_init(&program->loop, &program->signals[index]);
+        program->signals[index].data = program;
+        uv_signal_start(&program->signals[index], on_signal, numbers[index]);
+    }
+}
+
+static void log_start(struct program *program)
+{
+    const struct hosted *hosted = TAILQ_FIRST(&program->server.shared);
+    const struct worsegpu_config *config = worsegpu_configuration(hosted->engine);
+    char capacity[BYTES_TEXT_SIZE];
+    bytes_to_text(config->gpu_capacity, false, capacity);
+    log_write(&program->log, LOG_LEVEL_INFO, "%s serves %s (%s, %s, seed %.40s) on %s",
+              WORSEGPU_VERSION, hosted->name, config->policy, capacity, config->seed,
+              program->socket.path);
+    if (program->server.max_connections < program->options.max_connections)
+        log_write(&program->log, LOG_LEVEL_WARNING,
+                  "room for %" PRIu64 " connections instead of %" PRIu64
+                  ": raise the limit of open files (ulimit -n)",
+                  program->server.max_connections, program->options.max_connections);
+}
+
+/* The socket's path: given, private for --run, or the default. 0, or 1 with `message`. */
+static int find_path(struct program *program, char path[SOCKET_WISH_SIZE],
+                     char message[SOCKET_MESSAGE_SIZE])
+{
+    if (*program->options.socket) {
+        snprintf(path, SOCKET_WISH_SIZE, "%s", program->options.socket);
+        return 0;
+    }
+    if (program->options.run)
+        return runner_prepare(&program->runner, path, message);
+    return socket_file_default(path, message);
+}
+
+/* Serves until it is told to stop. The exit status. */
+static int serve(struct program *program)
+{
+    char path[SOCKET_WISH_SIZE];
+    char message[SOCKET_MESSAGE_SIZE];
+    if (find_path(program, path, message) != 0 ||
+        socket_file_open(&program->socket, path, message) != 0) {
+        log_write(&program->log, LOG_LEVEL_ERROR, "%s", message);
+        runner_clean(&program->runner);
+        return EXIT_FAILED;
+    }
+    int status = transport_init(&program->transport, &program->loop, &program->server);
+    set_up_loop(program);
+    if (status == 0)
+        status = listener_start(&program->listener, &program->loop, program->socket.descriptor,
+                                &program->transport);
+    int exit_status = EXIT_FINE;
+    if (status != 0) {
+        log_write(&program->log, LOG_LEVEL_ERROR, "cannot serve: %s", uv_strerror(status));
+        exit_status = EXIT_FAILED;
+        stop(program);
+    } else {
+        log_start(program);
+        if (program->options.run &&
+            runner_start(&program->runner, &program->loop, program->options.run,
+                         program->socket.path, on_command_ended, program, message) != 0) {
+            log_write(&program->log, LOG_LEVEL_ERROR, "%s", message);
+            stop(program);
+        }
+    }
+    uv_run(&program->loop, UV_RUN_DEFAULT);
+    if (program->options.run && exit_status == EXIT_FINE)
+        exit_status = program->runner.status;
+    log_write(&program->log, LOG_LEVEL_INFO, "stopped");
+    runner_clean(&program->runner);
+    return exit_status;
+}
+
+static int set_up_log(struct program *program)
+{
+    enum log_level level;
+    if (!log_level_from_name(program->options.log_level, &level)) {
+        fprintf(stderr, "worsegpud: --log-level must be error, warning or info, not '%s'\n",
+                program->options.log_level);
+        return 1;
+    }
+    if (program->options.run && !program->options.log_level_given)
+        level = LOG_LEVEL_WARNING; /* stderr is the command's */
+    log_init(&program->log, stderr, level);
+    return 0;
+}
+
+/* From the options to the end. The exit status. */
+static int run(struct program *program)
+{
+    char message[SOCKET_MESSAGE_SIZE];
+    if (set_up_log(program) != 0)
+        return EXIT_USAGE;
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&program->loop);
+    memory_budget_init(&program->budget, memory_system(), program->options.max_memory_bytes);
+    program->transport.loop = &program->loop;
+    int status =
+        server_init(&program->server, &program->options, &program->budget.memory, &program->log,
+                    transport_now(&program->transport), message, sizeof(message));
+    int exit_status;
+    if (status != WORSEGPU_OK) {
+        log_write(&program->log, LOG_LEVEL_ERROR, "%s", message);
+        exit_status = status == WORSEGPU_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    } else {
+        program->server.pid = getpid();
+        program->server.max_connections = descriptors_reserve(program->options.max_connections);
+        exit_status = serve(program);
+        server_release(&program->server);
+    }
+    uv_loop_close(&program->loop);
+    return exit_status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct program program;
+    char message[OPTIONS_MESSAGE_SIZE];
+    switch (options_read(&program.options, memory_system(), argc, argv, message)) {
+    case OPTIONS_NO_MEMORY:
+        fputs("worsegpud: out of memory\n", stderr);
+        return EXIT_FAILED;
+    case OPTIONS_WRONG:
+        fprintf(stderr, "worsegpud: %s\n", message);
+        return EXIT_USAGE;
+    case OPTIONS_FINE:
+        break;
+    }
+    int exit_status = EXIT_FINE;
+    if (program.options.help)
+        options_help(stdout);
+    else if (program.options.version)
+        printf("worsegpud %s\n", WORSEGPU_VERSION);
+    else
+        exit_status = run(&program);
+    options_release(&program.options);
+    return fflush(stdout) == 0 ? exit_status : EXIT_FAILED;
+}

@@ -1,0 +1,183 @@
+/* What all connections share; see server.h. */
+#include "daemon/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char shared_name[] = "gpu0";
+
+/* Whether a seed on the command line is shown as a number: written as JSON writes one, and exact in
+ * every reader. */
+static bool seed_is_plain(const char *seed)
+{
+    size_t length = strlen(seed);
+    if (length > 17 || !strict_json_is_integer(seed, length))
+        return false;
+    long long value = strtoll(seed, NULL, 10);
+    return value >= -PROTO_MAX_SAFE_INTEGER && value <= PROTO_MAX_SAFE_INTEGER;
+}
+
+void server_config(const struct server *server, struct worsegpu_config *config)
+{
+    worsegpu_config_default(config);
+    config->max_live_allocations = server->options->max_live_allocations;
+    config->single_threaded = true;
+    config->memory = server->memory;
+}
+
+void server_explain(const char *field, const char *expected, char *message, size_t message_size)
+{
+    if (strcmp(field, "policy") != 0) {
+        snprintf(message, message_size, "%s must be %s", field, expected);
+        return;
+    }
+    size_t length = (size_t)snprintf(message, message_size, "policy must be one of:");
+    for (size_t index = 0; worsegpu_policy_name(index) && length < message_size; index++)
+        length += (size_t)snprintf(message + length, message_size - length, "%s %s",
+                                   index ? "," : "", worsegpu_policy_name(index));
+}
+
+/* gpu0, as the options describe it. */
+static int make_shared(struct server *server, char *message, size_t message_size)
+{
+    const struct options *options = server->options;
+    struct worsegpu_config config;
+    server_config(server, &config);
+    config.policy = options->policy;
+    config.gpu_capacity = options->gpu_capacity;
+    config.gpu_probability = options->gpu_probability;
+    config.forget_probability = options->forget_probability;
+    config.fallback_on_oom = options->fallback_on_oom;
+    config.max_request_bytes = options->max_request_bytes;
+    config.trace_limit = options->trace_limit;
+    config.seed = *options->seed ? options->seed : NULL;
+    if (!worsegpu_scan_from_name(options->scan, &config.scan)) {
+        snprintf(message, message_size, "scan must be accounted or walked, not '%.64s'",
+                 options->scan);
+        return WORSEGPU_INVALID_ARGUMENT;
+    }
+    const char *field;
+    const char *expected;
+    int status = worsegpu_config_check(&config, &field, &expected);
+    if (status != WORSEGPU_OK) {
+        server_explain(field, expected, message, message_size);
+        return status;
+    }
+    struct hosted *hosted;
+    status =
+        hosted_create(server->memory, shared_name, strlen(shared_name), true, 0, &config, &hosted);
+    if (status != WORSEGPU_OK) {
+        snprintf(message, message_size,
+                 status == WORSEGPU_NO_ENTROPY
+                     ? "the system gives no random bytes"
+                     : "not enough memory for gpu0: lower --trace-limit or raise "
+                       "--max-memory-bytes");
+        return status;
+    }
+    hosted->seed_is_text = config.seed && !seed_is_plain(config.seed);
+    TAILQ_INSERT_TAIL(&server->shared, hosted, link);
+    return WORSEGPU_OK;
+}
+
+int server_init(struct server *server, const struct options *options,
+                const struct worsegpu_memory *memory, struct log *log, struct moment now,
+                char *message, size_t message_size)
+{
+    memset(server, 0, sizeof(*server));
+    server->options = options;
+    server->memory = memory;
+    server->log = log;
+    server->started = now;
+    server->max_connections = options->max_connections;
+    request_decoder_init(&server->decoder, memory);
+    TAILQ_INIT(&server->shared);
+    TAILQ_INIT(&server->graveyard);
+    TAILQ_INIT(&server->endings);
+    if (options->max_unread_bytes > options->max_output_bytes - OUTPUT_ABOVE_UNREAD) {
+        snprintf(message, message_size,
+                 "max-unread-bytes must be at least %d less than max-output-bytes",
+                 OUTPUT_ABOVE_UNREAD);
+        return WORSEGPU_INVALID_ARGUMENT;
+    }
+    int status = WORSEGPU_NO_MEMORY;
+    server->spare = memory_allocate_array(memory, SPARE_BYTES, 1);
+    server->spare_capacity = SPARE_BYTES;
+    if (server->spare)
+        status = make_shared(server, message, message_size);
+    else
+        snprintf(message, message_size, "not enough memory");
+    if (status != WORSEGPU_OK)
+        server_release(server);
+    return status;
+}
+
+static void destroy_all(struct server *server, struct hosted_list *list)
+{
+    struct hosted *hosted;
+    while ((hosted = TAILQ_FIRST(list)) != NULL) {
+        TAILQ_REMOVE(list, hosted, link);
+        hosted_destroy(server->memory, hosted);
+    }
+}
+
+void server_release(struct server *server)
+{
+    struct holding *holding;
+    while ((holding = TAILQ_FIRST(&server->endings)) != NULL) {
+        TAILQ_REMOVE(&server->endings, holding, link);
+        memory_release_array(server->memory, holding, 1, sizeof(*holding));
+    }
+    destroy_all(server, &server->graveyard);
+    destroy_all(server, &server->shared);
+    request_decoder_release(&server->decoder);
+    memory_release_array(server->memory, server->spare, server->spare_capacity, 1);
+}
+
+/* Frees what an ended connection held in a shared allocator, through the policy's own free. */
+static size_t reap_holding(struct server *server, struct holding *holding, size_t budget,
+                           struct moment now)
+{
+    size_t done = 0;
+    struct lease *lease;
+    while (done < budget && (lease = TAILQ_FIRST(&holding->leases)) != NULL) {
+        struct worsegpu_handle handle = lease->handle;
+        bool detached = lease->detached;
+        lease_leave(lease);
+        if (!detached) {
+            lease_destroy(server->memory, lease);
+            worsegpu_free(holding->hosted->engine, &handle, holding->client, now.wall_us, NULL);
+        }
+        done++;
+    }
+    return done;
+}
+
+bool server_reap(struct server *server, struct moment now)
+{
+    size_t budget = REAP_PER_TURN;
+    struct holding *holding;
+    while (budget && (holding = TAILQ_FIRST(&server->endings)) != NULL) {
+        budget -= reap_holding(server, holding, budget, now);
+        if (!TAILQ_EMPTY(&holding->leases))
+            return true;
+        TAILQ_REMOVE(&server->endings, holding, link);
+        memory_release_array(server->memory, holding, 1, sizeof(*holding));
+    }
+    struct hosted *hosted;
+    while (budget && (hosted = TAILQ_FIRST(&server->graveyard)) != NULL) {
+        budget -= hosted_drain(server->memory, hosted, budget);
+        if (!TAILQ_EMPTY(&hosted->holding.leases))
+            return true;
+        TAILQ_REMOVE(&server->graveyard, hosted, link);
+        hosted_destroy(server->memory, hosted);
+    }
+    return server_must_reap(server);
+}
+
+bool server_must_reap(const struct server *server)
+{
+    return !TAILQ_EMPTY(&server->endings) || !TAILQ_EMPTY(&server->graveyard);
+}

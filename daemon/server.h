@@ -1,0 +1,67 @@
+/* What all connections share: the allocators, the decoder, the limits, and the dead whose
+ * belongings are still being freed. Knows no descriptor, no clock and no loop: time comes as a
+ * parameter. One for each daemon, from start to end. */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/allocators.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "proto/request.h"
+
+/* One reading of the clocks. */
+struct moment {
+    uint64_t wall_us;      /* since the epoch, for events only */
+    uint64_t monotonic_ms; /* for timeouts and uptime */
+};
+
+enum {
+    REAP_PER_TURN = 4096, /* allocations of ended connections freed in one turn of the loop */
+    OUTPUT_ABOVE_UNREAD = 65536, /* so that one more answer fits above max_unread_bytes */
+    SPARE_BYTES = 16384,         /* the buffer for answers that the server keeps ready ... */
+    SPARE_MAX_BYTES = 131072 /* ... and the largest one it keeps when a connection gives one back */
+};
+
+struct server {
+    const struct options *options;
+    const struct worsegpu_memory *memory;
+    struct log *log;
+    struct request_decoder decoder;
+    struct hosted_list shared;
+    struct hosted_list graveyard; /* private allocators that have ended */
+    struct holding_list endings;  /* what ended connections still hold in shared ones */
+    char *spare;                  /* a buffer for answers that no connection uses just now */
+    size_t spare_capacity;
+    struct moment started;
+    int64_t pid;              /* shown by info */
+    uint64_t next_connection; /* numbers from 1 */
+    uint64_t connections;     /* open now */
+    uint64_t max_connections; /* the option, or less where descriptors are few */
+};
+
+/* Makes it with the shared allocator gpu0 of the options. WORSEGPU_OK, or what worsegpu_create
+ * answers; `message` then says why, in one line. */
+int server_init(struct server *server, const struct options *options,
+                const struct worsegpu_memory *memory, struct log *log, struct moment now,
+                char *message, size_t message_size);
+void server_release(struct server *server);
+
+/* Frees at most REAP_PER_TURN allocations of those that have ended, oldest ending first and lowest
+ * id first in each. Whether there is more. */
+bool server_reap(struct server *server, struct moment now);
+
+/* Whether something has ended that is not freed yet: server_reap is to be called once a turn. */
+bool server_must_reap(const struct server *server);
+
+/* The engine's configuration that the options describe: gpu0's, and the start for what `open`
+ * changes. */
+void server_config(const struct server *server, struct worsegpu_config *config);
+
+/* Says what a member of a configuration must be (field and expected are worsegpu_config_check's).
+ */
+void server_explain(const char *field, const char *expected, char *message, size_t message_size);
+
+#endif

@@ -1,0 +1,71 @@
+#!/bin/sh
+# Everything that can be said about the source without running it. Called by `make lint`, after a build.
+#
+#   BUILD=build JOBS=2 tools/lint.sh COMPILER_FLAG...
+#
+# Goes on after a finding, so that one run shows them all. Exit 0 when there is none.
+set -eu
+cd "$(dirname "$0")/.."
+BUILD=${BUILD:-build}
+JOBS=${JOBS:-2}
+
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+trap 'exit 130' INT TERM HUP
+tools/list_files.sh '*.c' >"$room/c"
+tools/list_files.sh '*.c' '*.h' >"$room/ch"
+tools/list_files.sh '*.sh' .ci/run >"$room/sh"
+found=
+
+stage() { # NAME COMMAND...: runs it, shows what it said only when it found something
+    name=$1
+    shift
+    started=$(date +%s)
+    if "$@" >"$room/said" 2>&1; then
+        verdict=fine
+    else
+        verdict=FOUND
+        found="$found $name"
+    fi
+    printf '  %-14s %s (%d s)\n' "$name" "$verdict" $(($(date +%s) - started))
+    [ "$verdict" = fine ] || sed 's/^/    /' "$room/said"
+}
+
+layout() {
+    xargs clang-format --dry-run -Werror <"$room/ch"
+}
+
+other_compiler() {
+    xargs clang -fsyntax-only "$@" <"$room/c"
+}
+
+tidy() {
+    xargs -P "$JOBS" -I '{}' clang-tidy --quiet '{}' -- "$@" <"$room/c"
+}
+
+second_opinion() {
+    # readdirCalled: readdir_r is the worse of the two, and deprecated.
+    # accept4 may be told to forget the address; cppcheck's own description of it is wrong.
+    cppcheck --quiet --error-exitcode=1 -j "$JOBS" --std=c11 --library=posix,gnu --inline-suppr \
+        --enable=warning,performance,portability --suppress=missingInclude --suppress=missingIncludeSystem \
+        --suppress=readdirCalled --suppress=nullPointer:daemon/listener.c \
+        --include=tools/cppcheck_macros.h \
+        -I. -Ibase -Ilib -Iclient -DWORSEGPU_VERSION='"0"' --file-list="$room/c"
+}
+
+scripts() {
+    xargs shellcheck <"$room/sh"
+}
+
+echo "lint: $(wc -l <"$room/ch") C files, $(wc -l <"$room/sh") scripts"
+stage our-rules tools/check_source.sh "$BUILD"
+stage clang-format layout
+stage shellcheck scripts
+stage clang other_compiler "$@"
+stage cppcheck second_opinion
+stage clang-tidy tidy "$@"
+[ -z "$found" ] || {
+    echo "lint: findings in:$found"
+    exit 1
+}
+echo "lint: clean"

@@ -1,0 +1,122 @@
+#!/bin/sh
+# Runs test programs side by side and counts them.
+#
+#   tools/run_tests.sh PROGRAM|SCRIPT.sh...
+#
+# One line for each; what a test printed is shown only when it failed (V=1: always). The last line is
+# `N passed, N failed, N skipped`, counting programs. A program that ran no test at all has failed; so has one
+# that left files in its temporary folder. Skipped is a program whose tests were all skipped, or that ended
+# with 77. Exit: 0 when none failed, else 1.
+#
+# Environment: JOBS (2) how many at once; TEST_SECONDS (600) after which a hanging program is ended;
+# WRAPPER, a command to run each under, such as valgrind; V. The tests themselves see WORSEGPU_BUILD,
+# WORSEGPU_SHARED, WORSEGPU_GOLDEN, a TMPDIR of their own, and no daemon of the user's.
+set -eu
+
+work=${RUN_TESTS_WORK:-}
+
+count() { # EXTENDED_REGEX FILE: sum of the numbers that the group \1 of the pattern finds
+    sed -nE "s/$1/\\1/p" "$2" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+run_one() { # the worker: runs one program, prints its line and notes the verdict
+    program=$1
+    name=${program##*/tests/}
+    name=${name#tests/}
+    # Short, because sockets are made in it and their paths may not be long.
+    room=$(mktemp -d "$work/tXXXXXX")
+    mkdir "$room/t"
+    output=$room/output
+    started=$(date +%s)
+    status=0
+    # In the foreground, so that Ctrl-C reaches the test as well.
+    # shellcheck disable=SC2086  # $WRAPPER is a command and its options
+    case $program in
+    *.sh) TMPDIR=$room/t XDG_RUNTIME_DIR=$room/t timeout --foreground -k 10 "$TEST_SECONDS" \
+        sh "$program" >"$output" 2>&1 </dev/null || status=$? ;;
+    *) TMPDIR=$room/t XDG_RUNTIME_DIR=$room/t timeout --foreground -k 10 "$TEST_SECONDS" \
+        ${WRAPPER:-} "$program" >"$output" 2>&1 </dev/null || status=$? ;;
+    esac
+    seconds=$(($(date +%s) - started))
+
+    detail=
+    case $program in
+    *.sh) verdict=passed ;;
+    *)
+        ran=$(count '^\[==========\] ([0-9]+) test\(s\) run\..*' "$output")
+        skipped=$(count '^\[  SKIPPED \] ([0-9]+) test\(s\), listed below:.*' "$output")
+        detail="$ran tests, "
+        [ "$skipped" -eq 0 ] || detail="$ran tests, $skipped of them skipped, "
+        verdict=passed
+        [ "$ran" -eq 0 ] || [ "$ran" -ne "$skipped" ] || verdict=skipped
+        [ "$ran" -ne 0 ] || [ "$status" -ne 0 ] || {
+            verdict=failed
+            detail="ran no test, "
+        }
+        ;;
+    esac
+    case $status in
+    0) ;;
+    77) verdict=skipped ;;
+    124 | 137)
+        verdict=failed
+        detail="${detail}ended after $TEST_SECONDS s, "
+        ;;
+    *)
+        verdict=failed
+        detail="${detail}exit status $status, "
+        ;;
+    esac
+    left=$(ls -A "$room/t")
+    [ -z "$left" ] || {
+        verdict=failed
+        detail="${detail}left behind: $(printf '%s' "$left" | tr '\n' ' '), "
+    }
+
+    echo "$verdict" >"$room/verdict"
+    {
+        printf '%-7s %s (%s%s s)\n' "$verdict" "$name" "$detail" "$seconds"
+        if [ "$verdict" = failed ] || [ -n "${V:-}" ]; then
+            sed 's/^/        /' "$output"
+        elif [ "$verdict" = skipped ]; then
+            tail -n 3 "$output" | sed 's/^/        /'
+        fi
+    } >"$room/shown"
+    cat "$room/shown" # in one piece, so that two workers do not mix their lines
+}
+
+if [ "${1:-}" = --one ]; then
+    run_one "$2"
+    exit 0
+fi
+
+[ $# -gt 0 ] || {
+    echo "no tests found" >&2
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+}
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+WORSEGPU_BUILD=$(CDPATH='' cd -- "${WORSEGPU_BUILD:-build}" && pwd)
+WORSEGPU_SHARED=${WORSEGPU_SHARED:-../shared}
+WORSEGPU_GOLDEN=${WORSEGPU_GOLDEN:-tests/golden}
+TEST_SECONDS=${TEST_SECONDS:-600}
+export WORSEGPU_BUILD WORSEGPU_SHARED WORSEGPU_GOLDEN TEST_SECONDS
+unset WORSEGPU_SOCKET CMOCKA_MESSAGE_OUTPUT CMOCKA_TEST_FILTER CMOCKA_SKIP_FILTER CMOCKA_XML_FILE
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/wg.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
+RUN_TESTS_WORK=$work
+export RUN_TESTS_WORK
+
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-2}" sh "$0" --one || true
+
+verdicts=$(find "$work" -mindepth 2 -maxdepth 2 -name verdict -exec cat {} +)
+passed=$(printf '%s\n' "$verdicts" | grep -c '^passed$' || true)
+skipped=$(printf '%s\n' "$verdicts" | grep -c '^skipped$' || true)
+# A worker that broke down left no verdict: whatever is not known to be good has failed.
+failed=$(($# - passed - skipped))
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
