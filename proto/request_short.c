@@ -68,14 +68,36 @@ static inline bool read_byte(struct cursor *cursor, char byte)
     return true;
 }
 
+/* The first byte from `at` on that is a quote, a backslash, a control character or above 127. Eight
+ * at a time: in `stops` the lowest top bit that is set belongs to the first such byte (those above
+ * it may be carried over from it, so only the first counts). */
+static inline const char *after_plain_text(const char *at, const char *end)
+{
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    while (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && end - at >= 8) {
+        uint64_t bytes;
+        memcpy(&bytes, at, sizeof(bytes));
+        uint64_t quotes = bytes ^ (each * '"');
+        uint64_t backslashes = bytes ^ (each * '\\');
+        uint64_t stops = ((quotes - each) & ~quotes) | ((backslashes - each) & ~backslashes) |
+                         (bytes - each * 0x20) | bytes;
+        stops &= each * 0x80;
+        if (stops != 0)
+            return at + __builtin_ctzll(stops) / 8;
+        at += sizeof(bytes);
+    }
+    while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20 &&
+           (unsigned char)*at < 0x80)
+        at++;
+    return at;
+}
+
 /* A string of ASCII without escapes. */
 static inline bool read_string(struct cursor *cursor, struct request_text *text)
 {
     if (!read_byte(cursor, '"'))
         return false;
-    const char *at = cursor->at;
-    while (at < cursor->end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
-        at++;
+    const char *at = after_plain_text(cursor->at, cursor->end);
     text->bytes = cursor->at;
     text->length = (size_t)(at - cursor->at);
     cursor->at = at;

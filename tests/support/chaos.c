@@ -60,7 +60,9 @@ void chaos_arm(struct chaos *chaos, uint64_t fail_at, bool for_good)
 }
 
 /* cJSON's hooks have no context and no sizes: one chaos at a time, a size before each piece. */
-enum { HEADER_BYTES = 16 };
+enum {
+    HEADER_BYTES = 16
+};
 static struct chaos *cjson_chaos;
 
 static void *cjson_allocate(size_t bytes)
