@@ -40,7 +40,7 @@ bool worsegpu_handle_from_text(const char *text, size_t length, struct worsegpu_
         at++;
     }
     bool leading_zero = at > 1 && text[0] == '0';
-    size_t rest = (size_t)1 + 2 * SECRET_BYTES;
+    size_t rest = 1 + 2 * (size_t)SECRET_BYTES;
     if (at == 0 || leading_zero || length - at != rest || text[at] != '-')
         return false;
     at++;

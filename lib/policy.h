@@ -19,6 +19,7 @@
 #include "lib/python_random.h"
 #include "lib/worsegpu.h"
 
+struct handle_table;
 struct policy; /* each policy has its own; the first member is its operations */
 
 /* What a policy is made of. All of it outlives the policy; the struct itself need not. */
@@ -73,6 +74,7 @@ struct policy_measures {
 typedef void (*policy_visit)(void *context, const struct policy_placement *placement);
 struct policy_live {
     void (*each)(const struct policy_live *live, policy_visit visit, void *context);
+    const struct handle_table *table; /* the façade's */
 };
 
 struct policy_operations {

@@ -11,15 +11,9 @@ struct live_sums {
     uint64_t cpu_requested;
 };
 
-/* The policy's view of the live allocations. */
-struct live_view {
-    struct policy_live live; /* first, so that it can be found from it */
-    const struct handle_table *table;
-};
-
 static void visit_live(const struct policy_live *live, policy_visit visit, void *context)
 {
-    const struct handle_table *table = ((const struct live_view *)live)->table;
+    const struct handle_table *table = live->table;
     for (size_t i = 0; i < table->length; i++) {
         const struct handle_record *record = &table->records[i];
         if (record->skip != 0 || record->device != WORSEGPU_GPU)
@@ -141,9 +135,9 @@ static void check_trace(const worsegpu_allocator *allocator, struct audit *audit
 int worsegpu_validate(worsegpu_allocator *allocator, uint64_t *checks, const char **broken)
 {
     struct audit audit = {0};
-    struct live_view view = {{visit_live}, &allocator->live};
+    struct policy_live live = {visit_live, &allocator->live};
     allocator_lock(allocator);
-    int status = allocator->policy->operations->check(allocator->policy, &view.live, &audit);
+    int status = allocator->policy->operations->check(allocator->policy, &live, &audit);
     if (status == WORSEGPU_OK) {
         check_sums(allocator, &audit);
         check_live(allocator, &audit);

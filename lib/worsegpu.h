@@ -1,11 +1,13 @@
 /* libworsegpu: a fake GPU's memory allocator that misbehaves on purpose.
  *
- * An *allocator* is one fake GPU with its host pool, its placement policy, its random stream and its
- * event trace. Nothing here touches a real GPU. Given equal seeds and equal calls, every decision is
- * the same on every machine, and with the policy "worse" the same as those of the Python reference.
+ * An *allocator* is one fake GPU with its host pool, its placement policy, its random stream and
+ * its event trace. Nothing here touches a real GPU. Given equal seeds and equal calls, every
+ * decision is the same on every machine, and with the policy "worse" the same as those of the
+ * Python reference.
  *
- * Sizes are bytes, as uint64_t. Errors: negative means that worsegpu itself could not work (no memory,
- * no randomness) and nothing has changed; 0 is fine; positive is an answer that the caller must handle.
+ * Sizes are bytes, as uint64_t. Errors: negative means that worsegpu itself could not work (no
+ * memory, no randomness) and nothing has changed; 0 is fine; positive is an answer that the caller
+ * must handle.
  *
  * Threads: one allocator may be used by several threads at once, unless its configuration said
  * `single_threaded`. Creating and destroying is for one thread. */
@@ -28,8 +30,8 @@ extern "C" {
 #define WORSEGPU_API
 #endif
 
-/* Limits of the engine. WORSEGPU_MAX_BYTES is 2^53 - 1: every byte count is exact as a double, so in
- * every JSON reader. The other ones are the reference's. */
+/* Limits of the engine. WORSEGPU_MAX_BYTES is 2^53 - 1: every byte count is exact as a double, so
+ * in every JSON reader. The other ones are the reference's. */
 #define WORSEGPU_MAX_BYTES UINT64_C(9007199254740991)
 #define WORSEGPU_MAX_TRACE_LIMIT UINT64_C(1000000)
 #define WORSEGPU_MAX_SEED_DIGITS 4300
@@ -37,19 +39,26 @@ extern "C" {
 #define WORSEGPU_MAX_LIVE_LIMIT UINT64_C(1000000000)
 
 enum worsegpu_status {
-    WORSEGPU_NO_ENTROPY = -2,         /* the system gave no random bytes */
-    WORSEGPU_NO_MEMORY = -1,          /* worsegpu ran out of its own memory */
+    WORSEGPU_NO_ENTROPY = -2, /* the system gave no random bytes */
+    WORSEGPU_NO_MEMORY = -1,  /* worsegpu ran out of its own memory */
     WORSEGPU_OK = 0,
-    WORSEGPU_OUT_OF_MEMORY = 1,       /* the fake GPU is full and fallback_on_oom is false */
-    WORSEGPU_UNKNOWN_HANDLE = 2,      /* never given out here, already freed, or forged */
-    WORSEGPU_INVALID_ARGUMENT = 3,    /* a value out of its range */
-    WORSEGPU_LIMIT_EXCEEDED = 4,      /* max_live_allocations, or host bytes that would pass 2^64 - 1 */
+    WORSEGPU_OUT_OF_MEMORY = 1,    /* the fake GPU is full and fallback_on_oom is false */
+    WORSEGPU_UNKNOWN_HANDLE = 2,   /* never given out here, already freed, or forged */
+    WORSEGPU_INVALID_ARGUMENT = 3, /* a value out of its range */
+    WORSEGPU_LIMIT_EXCEEDED = 4, /* max_live_allocations, or host bytes that would pass 2^64 - 1 */
     WORSEGPU_INVARIANT_VIOLATION = 5, /* validate found broken accounting */
 };
 
-enum worsegpu_device { WORSEGPU_GPU, WORSEGPU_CPU };
+enum worsegpu_device {
+    WORSEGPU_GPU,
+    WORSEGPU_CPU
+};
 
-enum worsegpu_operation { WORSEGPU_ALLOCATE, WORSEGPU_ALLOCATE_FAILED, WORSEGPU_FREE };
+enum worsegpu_operation {
+    WORSEGPU_ALLOCATE,
+    WORSEGPU_ALLOCATE_FAILED,
+    WORSEGPU_FREE
+};
 
 enum worsegpu_reason {
     WORSEGPU_NO_REASON,
@@ -60,7 +69,8 @@ enum worsegpu_reason {
 
 /* How the list of blocks is searched for a free one of the right size. */
 enum worsegpu_scan {
-    WORSEGPU_SCAN_ACCOUNTED, /* an index answers; blocks_scanned counts what a scan would have looked at */
+    WORSEGPU_SCAN_ACCOUNTED, /* an index answers; blocks_scanned counts what a scan would have
+                                looked at */
     WORSEGPU_SCAN_WALKED,    /* the list is really walked */
 };
 
@@ -84,18 +94,18 @@ WORSEGPU_API const char *worsegpu_policy_summary(const char *name);
 
 /* All that can be chosen. Checked and copied by worsegpu_create; fixed from then on. */
 struct worsegpu_config {
-    const char *policy;            /* "worse", "reference"; default "worse" */
-    uint64_t gpu_capacity;         /* bytes, 1 to WORSEGPU_MAX_BYTES; default 64 MiB */
-    double gpu_probability;        /* of trying the GPU at all, 0 to 1; default 0.65 */
-    double forget_probability;     /* of a GPU free being lost, 0 to 1; default 0.20 */
-    bool fallback_on_oom;          /* use the host when the GPU is full; default true */
-    uint64_t max_request_bytes;    /* 1 to WORSEGPU_MAX_BYTES; default 2^40 */
-    uint64_t trace_limit;          /* events kept, 0 to WORSEGPU_MAX_TRACE_LIMIT; default 0 */
-    const char *seed;              /* -?[0-9]+ of at most WORSEGPU_MAX_SEED_DIGITS digits; NULL: drawn
-                                      from the system, as a number within 0 to 2^53 - 1 */
-    enum worsegpu_scan scan;       /* default accounted */
+    const char *policy;         /* "worse", "reference"; default "worse" */
+    uint64_t gpu_capacity;      /* bytes, 1 to WORSEGPU_MAX_BYTES; default 64 MiB */
+    double gpu_probability;     /* of trying the GPU at all, 0 to 1; default 0.65 */
+    double forget_probability;  /* of a GPU free being lost, 0 to 1; default 0.20 */
+    bool fallback_on_oom;       /* use the host when the GPU is full; default true */
+    uint64_t max_request_bytes; /* 1 to WORSEGPU_MAX_BYTES; default 2^40 */
+    uint64_t trace_limit;       /* events kept, 0 to WORSEGPU_MAX_TRACE_LIMIT; default 0 */
+    const char *seed;           /* -?[0-9]+ of at most WORSEGPU_MAX_SEED_DIGITS digits; NULL: drawn
+                                   from the system, as a number within 0 to 2^53 - 1 */
+    enum worsegpu_scan scan;    /* default accounted */
     uint64_t max_live_allocations; /* 1 to WORSEGPU_MAX_LIVE_LIMIT; default 1,000,000 */
-    bool single_threaded;          /* the caller promises to use one thread: no lock; default false */
+    bool single_threaded; /* the caller promises to use one thread: no lock; default false */
     const struct worsegpu_memory *memory; /* NULL: malloc; must outlive the allocator */
 };
 
@@ -103,8 +113,8 @@ struct worsegpu_config {
 WORSEGPU_API void worsegpu_config_default(struct worsegpu_config *config);
 
 /* Checks a configuration without making anything. WORSEGPU_OK, or WORSEGPU_INVALID_ARGUMENT with
- * *field (may be NULL) naming the first bad member and *expected (may be NULL) saying what it must be,
- * both static texts. Checked in the order above. */
+ * *field (may be NULL) naming the first bad member and *expected (may be NULL) saying what it must
+ * be, both static texts. Checked in the order above. */
 WORSEGPU_API int worsegpu_config_check(const struct worsegpu_config *config, const char **field,
                                        const char **expected);
 
@@ -112,14 +122,16 @@ typedef struct worsegpu_allocator worsegpu_allocator;
 
 /* Makes an allocator. WORSEGPU_OK, WORSEGPU_INVALID_ARGUMENT (see worsegpu_config_check),
  * WORSEGPU_NO_MEMORY or WORSEGPU_NO_ENTROPY; *allocator is NULL unless all went well. */
-WORSEGPU_API int worsegpu_create(const struct worsegpu_config *config, worsegpu_allocator **allocator);
+WORSEGPU_API int worsegpu_create(const struct worsegpu_config *config,
+                                 worsegpu_allocator **allocator);
 
 /* Ends it with all that it holds. NULL is fine. */
 WORSEGPU_API void worsegpu_destroy(worsegpu_allocator *allocator);
 
-/* Its configuration as it stands: all texts belong to the allocator; `seed` is the one in force, as it
- * was given or as it was drawn. */
-WORSEGPU_API const struct worsegpu_config *worsegpu_configuration(const worsegpu_allocator *allocator);
+/* Its configuration as it stands: all texts belong to the allocator; `seed` is the one in force, as
+ * it was given or as it was drawn. */
+WORSEGPU_API const struct worsegpu_config *
+worsegpu_configuration(const worsegpu_allocator *allocator);
 
 /* ------------------------------------------------------------------------------ allocations */
 
@@ -133,7 +145,8 @@ struct worsegpu_handle {
 #define WORSEGPU_HANDLE_TEXT_SIZE 54 /* longest text with its NUL: 20 + 1 + 32 + 1 */
 WORSEGPU_API void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
                                           char text[WORSEGPU_HANDLE_TEXT_SIZE]);
-/* false unless the `length` bytes are exactly such a text (no sign, no leading zero, id below 2^64). */
+/* false unless the `length` bytes are exactly such a text (no sign, no leading zero, id below
+ * 2^64). */
 WORSEGPU_API bool worsegpu_handle_from_text(const char *text, size_t length,
                                             struct worsegpu_handle *handle);
 
@@ -142,11 +155,11 @@ struct worsegpu_request {
     uint64_t requested_bytes; /* 1 to max_request_bytes */
     uint64_t stream;          /* the stream it is for; the policies of real allocators use it */
     bool stream_given;        /* whether the event shall show it */
-    const char *tag;          /* the caller's own name for it, NULL for none; copied, not NUL-terminated */
-    size_t tag_bytes;         /* 1 to WORSEGPU_MAX_TAG_BYTES with a tag */
-    uint64_t client;          /* who asks, for the event */
-    uint64_t time_us;         /* when, since the epoch, for the event; never part of a decision */
-    void *owner;              /* kept with the allocation for the caller; never touched */
+    const char *tag;  /* the caller's own name for it, NULL for none; copied, not NUL-terminated */
+    size_t tag_bytes; /* 1 to WORSEGPU_MAX_TAG_BYTES with a tag */
+    uint64_t client;  /* who asks, for the event */
+    uint64_t time_us; /* when, since the epoch, for the event; never part of a decision */
+    void *owner;      /* kept with the allocation for the caller; never touched */
 };
 
 /* One live allocation. */
@@ -166,8 +179,9 @@ struct worsegpu_allocation {
 };
 
 /* Allocates. WORSEGPU_OK with *allocation filled in; WORSEGPU_OUT_OF_MEMORY (random draws are spent
- * and an event is recorded, as in the reference); WORSEGPU_INVALID_ARGUMENT, WORSEGPU_LIMIT_EXCEEDED,
- * WORSEGPU_NO_MEMORY, WORSEGPU_NO_ENTROPY: nothing has changed, no draw is spent. */
+ * and an event is recorded, as in the reference); WORSEGPU_INVALID_ARGUMENT,
+ * WORSEGPU_LIMIT_EXCEEDED, WORSEGPU_NO_MEMORY, WORSEGPU_NO_ENTROPY: nothing has changed, no draw is
+ * spent. */
 WORSEGPU_API int worsegpu_allocate(worsegpu_allocator *allocator,
                                    const struct worsegpu_request *request,
                                    struct worsegpu_allocation *allocation);
@@ -190,11 +204,11 @@ struct worsegpu_release {
 WORSEGPU_API int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
                                uint64_t client, uint64_t time_us, struct worsegpu_release *release);
 
-/* The live allocations with an id above `after`, lowest first, at most `limit` of them into the array;
- * *count how many there are, *more whether others follow. O(log live + limit), amortised. */
+/* The live allocations with an id above `after`, lowest first, at most `limit` of them into the
+ * array; *count how many there are, *more whether others follow. O(log live + limit), amortised. */
 WORSEGPU_API void worsegpu_list(worsegpu_allocator *allocator, uint64_t after,
-                                struct worsegpu_allocation *allocations, size_t limit, size_t *count,
-                                bool *more);
+                                struct worsegpu_allocation *allocations, size_t limit,
+                                size_t *count, bool *more);
 
 /* ------------------------------------------------------------------------------ looking at it */
 
@@ -209,13 +223,13 @@ struct worsegpu_snapshot {
     uint64_t gpu_blocks;     /* all kinds */
     uint64_t cpu_bytes;      /* requested bytes of live allocations on the host */
     uint64_t active_allocations;
-    uint64_t trace_events;   /* retained now */
-    double fragmentation;    /* 1 - free / reserved, rounded to 3 places; 0 when nothing is reserved */
+    uint64_t trace_events; /* retained now */
+    double fragmentation; /* 1 - free / reserved, rounded to 3 places; 0 when nothing is reserved */
     /* Ours. */
-    uint64_t blocks_scanned;       /* blocks that the reference's linear scan has looked at, in all */
-    uint64_t gpu_allocations;      /* live ones on the GPU */
-    uint64_t cpu_allocations;      /* live ones on the host */
-    uint64_t gpu_requested;        /* requested bytes of the live ones on the GPU */
+    uint64_t blocks_scanned;  /* blocks that the reference's linear scan has looked at, in all */
+    uint64_t gpu_allocations; /* live ones on the GPU */
+    uint64_t cpu_allocations; /* live ones on the host */
+    uint64_t gpu_requested;   /* requested bytes of the live ones on the GPU */
     uint64_t gpu_forgotten_blocks; /* how many blocks are forgotten */
     uint64_t peak_gpu_used;        /* the highest gpu_used so far */
     uint64_t peak_cpu_bytes;       /* the highest cpu_bytes so far */
@@ -226,10 +240,11 @@ struct worsegpu_snapshot {
     uint64_t last_sequence;        /* of the newest event recorded */
 };
 
-WORSEGPU_API void worsegpu_snapshot(worsegpu_allocator *allocator, struct worsegpu_snapshot *snapshot);
+WORSEGPU_API void worsegpu_snapshot(worsegpu_allocator *allocator,
+                                    struct worsegpu_snapshot *snapshot);
 
-/* Writes a fragmentation as the reference prints it in JSON: the shortest text that reads back, always
- * with a point ("0.0", "0.49", "1.0"). `text` has room for 8 bytes. */
+/* Writes a fragmentation as the reference prints it in JSON: the shortest text that reads back,
+ * always with a point ("0.0", "0.49", "1.0"). `text` has room for 8 bytes. */
 WORSEGPU_API void worsegpu_fragmentation_to_text(double fragmentation, char text[8]);
 
 /* One event of the trace. */
@@ -238,7 +253,7 @@ struct worsegpu_event {
     enum worsegpu_operation operation;
     enum worsegpu_device device;
     enum worsegpu_reason reason;
-    bool released;            /* of a free */
+    bool released; /* of a free */
     bool stream_given;
     uint64_t allocation_id;   /* 0 in an allocate_failed */
     uint64_t requested_bytes; /* of an allocate or allocate_failed */
@@ -251,20 +266,21 @@ struct worsegpu_event {
 };
 
 /* The retained events with a sequence above `after`, oldest first, at most `limit` into the array.
- * *count how many, *more whether others follow, *dropped how many events after `after` are no longer
- * retained, cleared ones included. Each of the three may be NULL. O(limit). */
+ * *count how many, *more whether others follow, *dropped how many events after `after` are no
+ * longer retained, cleared ones included. Each of the three may be NULL. O(limit). */
 WORSEGPU_API void worsegpu_trace(worsegpu_allocator *allocator, uint64_t after,
-                                 struct worsegpu_event *events, size_t limit, size_t *count, bool *more,
-                                 uint64_t *dropped);
+                                 struct worsegpu_event *events, size_t limit, size_t *count,
+                                 bool *more, uint64_t *dropped);
 
 /* Forgets the retained events; how many there were. The sequence goes on. */
 WORSEGPU_API uint64_t worsegpu_trace_clear(worsegpu_allocator *allocator);
 
 /* Recomputes every account from the blocks, the live allocations and the trace, and compares.
- * WORSEGPU_OK with *checks made, or WORSEGPU_INVARIANT_VIOLATION with *broken naming the invariant (a
- * static text such as "gpu_used_sum"), or WORSEGPU_NO_MEMORY. O((blocks + live) log n + events). Both
- * may be NULL. */
-WORSEGPU_API int worsegpu_validate(worsegpu_allocator *allocator, uint64_t *checks, const char **broken);
+ * WORSEGPU_OK with *checks made, or WORSEGPU_INVARIANT_VIOLATION with *broken naming the invariant
+ * (a static text such as "gpu_used_sum"), or WORSEGPU_NO_MEMORY. O((blocks + live) log n + events).
+ * Both may be NULL. */
+WORSEGPU_API int worsegpu_validate(worsegpu_allocator *allocator, uint64_t *checks,
+                                   const char **broken);
 
 #ifdef __cplusplus
 }

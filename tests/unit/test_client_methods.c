@@ -1,0 +1,557 @@
+/* The client's typed functions: what each sends, what it reads, and what it refuses to read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "client/worsegpu_client.h"
+#include "proto/methods.h"
+#include "tests/support/chaos.h"
+#include "tests/unit/client_fake.h"
+
+#define HANDLE "1-00112233445566778899aabbccddeeff"
+#define ALLOCATED                                                                                  \
+    "{\"allocation_id\":1,\"handle\":\"" HANDLE "\",\"requested_bytes\":4096,"                     \
+    "\"reserved_bytes\":8192,\"device\":\"gpu\",\"block_index\":2,\"offset\":512}"
+#define ON_HOST                                                                                    \
+    "{\"allocation_id\":18446744073709551615,\"handle\":\"" HANDLE "\",\"requested_bytes\":1,"     \
+    "\"reserved_bytes\":1,\"device\":\"cpu\",\"block_index\":-1,\"reason\":\"gpu_oom\""
+#define DETAIL                                                                                     \
+    "\"detail\":{\"policy\":\"worse\",\"scan\":\"accounted\",\"blocks_scanned\":11,"               \
+    "\"gpu_allocations\":12,\"cpu_allocations\":13,\"gpu_requested\":14,"                          \
+    "\"gpu_forgotten_blocks\":15,\"peak_gpu_used\":16,\"peak_cpu_bytes\":17,"                      \
+    "\"allocate_calls\":18,\"free_calls\":19,\"oom_fallbacks\":20,\"oom_failures\":21,"            \
+    "\"last_sequence\":18446744073709551615}"
+#define METRICS                                                                                    \
+    "\"gpu_capacity\":1,\"gpu_reserved\":2,\"gpu_unreserved\":3,\"gpu_used\":4,\"gpu_free\":5,"    \
+    "\"gpu_forgotten\":6,\"gpu_blocks\":7,\"cpu_bytes\":18446744073709551614,"                     \
+    "\"active_allocations\":9,\"trace_events\":10,"
+#define SNAPSHOT "{" METRICS "\"fragmentation\":0.49," DETAIL "}"
+#define CONFIG(seed)                                                                               \
+    "{\"name\":\"a\",\"policy\":\"worse\",\"gpu_capacity\":9007199254740991,"                      \
+    "\"gpu_probability\":0.5,\"forget_probability\":0.25,\"fallback_on_oom\":false,"               \
+    "\"max_request_bytes\":77,\"trace_limit\":5,\"seed\":" seed ",\"scan\":\"walked\"}"
+#define EVENTS                                                                                     \
+    "{\"events\":[{\"operation\":\"allocate\",\"allocation_id\":1,\"requested_bytes\":10,"         \
+    "\"reserved_bytes\":256,\"device\":\"gpu\",\"sequence\":6,\"time_us\":99,\"client\":3,"        \
+    "\"tag\":\"t\",\"stream\":8},{\"operation\":\"free\",\"allocation_id\":1,\"released\":false,"  \
+    "\"device\":\"gpu\",\"reason\":\"forgotten\",\"sequence\":7}],\"next\":7,\"more\":true,"       \
+    "\"dropped\":4}"
+#define LIST                                                                                       \
+    "{\"allocations\":[" ON_HOST ",\"tag\":\"x\",\"stream\":4,\"client\":5,\"detached\":false}],"  \
+    "\"next\":18446744073709551615,\"more\":false}"
+#define INFO                                                                                       \
+    "{\"server\":\"worsegpud\",\"version\":\"9.9.9\",\"protocol\":1,\"pid\":2,"                    \
+    "\"uptime_seconds\":3,\"policies\":[],\"allocators\":[],\"limits\":{\"max_line_bytes\":4,"     \
+    "\"max_json_depth\":5,\"max_connections\":6,\"max_connections_per_user\":7,"                   \
+    "\"max_allocators_per_connection\":8,\"max_live_allocations\":9,\"max_output_bytes\":10,"      \
+    "\"max_trace_limit\":11}}"
+
+static void start(struct fake *fake, const char *answer)
+{
+    assert_true(fake_start(fake, NULL, 0));
+    fake_say(fake, answer);
+}
+
+/* Ends it after checking what was sent. */
+static void end_having_sent(struct fake *fake, const char *expected)
+{
+    char heard[1024];
+    fake_hear(fake, heard, sizeof(heard));
+    assert_string_equal(heard, expected);
+    fake_end(fake);
+}
+
+static void test_open_sends_what_is_given_and_reads_the_configuration(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_config actual;
+    const struct worsegpu_client_config wanted = {.policy = "worse",
+                                                  .gpu_capacity_given = true,
+                                                  .gpu_capacity = 5,
+                                                  .forget_probability_given = true,
+                                                  .forget_probability = 0.25,
+                                                  .fallback_on_oom_given = true,
+                                                  .seed = "-123456789012345678901234567890",
+                                                  .scan = "walked"};
+    start(&fake, FAKE_RESULT(1, CONFIG("\"-123456789012345678901234567890\"")));
+    assert_int_equal(worsegpu_client_open(fake.client, "a", &wanted, &actual, NULL), 0);
+    assert_string_equal(actual.policy, "worse");
+    assert_true(actual.gpu_capacity == UINT64_C(9007199254740991));
+    assert_true(actual.gpu_probability == 0.5);
+    assert_true(actual.forget_probability == 0.25);
+    assert_false(actual.fallback_on_oom);
+    assert_int_equal(actual.max_request_bytes, 77);
+    assert_int_equal(actual.trace_limit, 5);
+    assert_string_equal(actual.seed, "-123456789012345678901234567890");
+    assert_string_equal(actual.scan, "walked");
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"open\",\"params\":{\"name\":\"a\","
+                           "\"policy\":\"worse\",\"gpu_capacity\":5,\"forget_probability\":0.25,"
+                           "\"fallback_on_oom\":false,\"seed\":\"-123456789012345678901234567890\","
+                           "\"scan\":\"walked\"}}\n");
+}
+
+static void test_open_with_nothing_given_sends_the_name_alone(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_config actual;
+    start(&fake, FAKE_RESULT(1, CONFIG("-9007199254740991")));
+    assert_int_equal(worsegpu_client_open(fake.client, "a", NULL, &actual, NULL), 0);
+    assert_string_equal(actual.seed, "-9007199254740991");
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"open\",\"params\":{\"name\":\"a\"}}\n");
+}
+
+static void test_a_probability_that_is_no_number_is_not_sent(void **state)
+{
+    (void)state;
+    struct fake fake;
+    const struct worsegpu_client_config wanted = {.gpu_probability_given = true,
+                                                  .gpu_probability = NAN};
+    start(&fake, "");
+    assert_int_equal(worsegpu_client_open(fake.client, "a", &wanted, NULL, NULL),
+                     WORSEGPU_CLIENT_INVALID_ARGUMENT);
+    end_having_sent(&fake, "");
+}
+
+static void test_close_names_the_allocator(void **state)
+{
+    (void)state;
+    struct fake fake;
+    start(&fake, FAKE_RESULT(1, "{\"closed\":true}"));
+    assert_int_equal(worsegpu_client_close(fake.client, "a", NULL), 0);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"close\",\"params\":{\"allocator\":\"a\"}}\n");
+}
+
+static void test_allocate_reads_a_place_on_the_gpu(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_allocation allocation;
+    const struct worsegpu_client_request request = {.requested_bytes = 4096,
+                                                    .tag = "a\"b",
+                                                    .stream_given = true,
+                                                    .stream = 3,
+                                                    .detached = true};
+    start(&fake, FAKE_RESULT(1, ALLOCATED));
+    assert_int_equal(worsegpu_client_allocate(fake.client, "gpu0", &request, &allocation, NULL), 0);
+    assert_int_equal(allocation.allocation_id, 1);
+    assert_string_equal(allocation.handle, HANDLE);
+    assert_int_equal(allocation.requested_bytes, 4096);
+    assert_int_equal(allocation.reserved_bytes, 8192);
+    assert_int_equal(allocation.device, WORSEGPU_CLIENT_GPU);
+    assert_int_equal(allocation.block_index, 2);
+    assert_int_equal(allocation.offset, 512);
+    assert_string_equal(allocation.reason, "");
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"allocate\",\"params\":{\"requested_bytes\":4096,"
+                           "\"tag\":\"a\\\"b\",\"stream\":3,\"detached\":true,"
+                           "\"allocator\":\"gpu0\"}}\n");
+}
+
+static void test_allocate_reads_a_place_on_the_host(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_allocation allocation;
+    const struct worsegpu_client_request request = {.requested_bytes = 1};
+    start(&fake, FAKE_RESULT(1, ON_HOST "}"));
+    assert_int_equal(worsegpu_client_allocate(fake.client, NULL, &request, &allocation, NULL), 0);
+    assert_true(allocation.allocation_id == UINT64_MAX);
+    assert_int_equal(allocation.device, WORSEGPU_CLIENT_CPU);
+    assert_int_equal(allocation.block_index, -1);
+    assert_int_equal(allocation.offset, 0);
+    assert_string_equal(allocation.reason, "gpu_oom");
+    end_having_sent(&fake,
+                    "{\"id\":1,\"method\":\"allocate\",\"params\":{\"requested_bytes\":1}}\n");
+}
+
+static void test_out_of_memory_says_how_much_was_wanted(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_error error;
+    struct worsegpu_client_allocation allocation;
+    const struct worsegpu_client_request request = {.requested_bytes = 99};
+    start(&fake, FAKE_ERROR(1, 1, "out_of_memory", ",\"requested_bytes\":99"));
+    assert_int_equal(worsegpu_client_allocate(fake.client, NULL, &request, &allocation, &error),
+                     WORSEGPU_CLIENT_REFUSED);
+    assert_true(error.requested_bytes_given);
+    assert_int_equal(error.requested_bytes, 99);
+    fake_end(&fake);
+}
+
+static void test_a_tag_that_is_not_utf8_is_not_sent(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_allocation allocation;
+    const struct worsegpu_client_request request = {.requested_bytes = 1, .tag = "\xc3"};
+    start(&fake, "");
+    assert_int_equal(worsegpu_client_allocate(fake.client, NULL, &request, &allocation, NULL),
+                     WORSEGPU_CLIENT_INVALID_ARGUMENT);
+    assert_int_equal(worsegpu_client_free_tag(fake.client, "\xff", "t", NULL, NULL),
+                     WORSEGPU_CLIENT_INVALID_ARGUMENT);
+    end_having_sent(&fake, "");
+}
+
+static void test_free_by_handle_and_by_tag(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_release release;
+    start(&fake, FAKE_RESULT(1, "{\"allocation_id\":4,\"device\":\"gpu\",\"released\":false}")
+                     FAKE_RESULT(2, "{\"allocation_id\":5,\"device\":\"cpu\",\"released\":true}"));
+    assert_int_equal(worsegpu_client_free_handle(fake.client, NULL, HANDLE, &release, NULL), 0);
+    assert_int_equal(release.allocation_id, 4);
+    assert_int_equal(release.device, WORSEGPU_CLIENT_GPU);
+    assert_false(release.released);
+    assert_int_equal(worsegpu_client_free_tag(fake.client, "a", "t", &release, NULL), 0);
+    assert_int_equal(release.allocation_id, 5);
+    assert_int_equal(release.device, WORSEGPU_CLIENT_CPU);
+    assert_true(release.released);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"free\",\"params\":{\"handle\":\"" HANDLE "\"}}\n"
+                           "{\"id\":2,\"method\":\"free\",\"params\":{\"tag\":\"t\","
+                           "\"allocator\":\"a\"}}\n");
+}
+
+static void test_snapshot_reads_every_number_exactly(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_snapshot snapshot;
+    start(&fake, FAKE_RESULT(1, SNAPSHOT));
+    assert_int_equal(worsegpu_client_snapshot(fake.client, NULL, &snapshot, NULL), 0);
+    assert_int_equal(snapshot.gpu_capacity, 1);
+    assert_int_equal(snapshot.gpu_reserved, 2);
+    assert_int_equal(snapshot.gpu_unreserved, 3);
+    assert_int_equal(snapshot.gpu_used, 4);
+    assert_int_equal(snapshot.gpu_free, 5);
+    assert_int_equal(snapshot.gpu_forgotten, 6);
+    assert_int_equal(snapshot.gpu_blocks, 7);
+    assert_true(snapshot.cpu_bytes == UINT64_MAX - 1);
+    assert_int_equal(snapshot.active_allocations, 9);
+    assert_int_equal(snapshot.trace_events, 10);
+    assert_true(snapshot.fragmentation == 0.49);
+    assert_string_equal(snapshot.fragmentation_text, "0.49");
+    assert_string_equal(snapshot.detail.policy, "worse");
+    assert_string_equal(snapshot.detail.scan, "accounted");
+    assert_int_equal(snapshot.detail.blocks_scanned, 11);
+    assert_int_equal(snapshot.detail.gpu_allocations, 12);
+    assert_int_equal(snapshot.detail.cpu_allocations, 13);
+    assert_int_equal(snapshot.detail.gpu_requested, 14);
+    assert_int_equal(snapshot.detail.gpu_forgotten_blocks, 15);
+    assert_int_equal(snapshot.detail.peak_gpu_used, 16);
+    assert_int_equal(snapshot.detail.peak_cpu_bytes, 17);
+    assert_int_equal(snapshot.detail.allocate_calls, 18);
+    assert_int_equal(snapshot.detail.free_calls, 19);
+    assert_int_equal(snapshot.detail.oom_fallbacks, 20);
+    assert_int_equal(snapshot.detail.oom_failures, 21);
+    assert_true(snapshot.detail.last_sequence == UINT64_MAX);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"snapshot\",\"params\":{}}\n");
+}
+
+static void test_trace_reads_a_page_of_events(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_trace page;
+    start(&fake, FAKE_RESULT(1, EVENTS));
+    assert_int_equal(worsegpu_client_trace(fake.client, NULL, 5, 2, &page, NULL), 0);
+    assert_int_equal(page.count, 2);
+    assert_int_equal(page.next, 7);
+    assert_true(page.more);
+    assert_int_equal(page.dropped, 4);
+    const struct worsegpu_client_event *made = &page.events[0];
+    assert_string_equal(made->operation, "allocate");
+    assert_int_equal(made->sequence, 6);
+    assert_int_equal(made->allocation_id, 1);
+    assert_int_equal(made->requested_bytes, 10);
+    assert_int_equal(made->reserved_bytes, 256);
+    assert_int_equal(made->device, WORSEGPU_CLIENT_GPU);
+    assert_true(made->time_given && made->client_given && made->stream_given);
+    assert_int_equal(made->time_us, 99);
+    assert_int_equal(made->client, 3);
+    assert_int_equal(made->stream, 8);
+    assert_string_equal(made->tag, "t");
+    const struct worsegpu_client_event *freed = &page.events[1];
+    assert_string_equal(freed->operation, "free");
+    assert_string_equal(freed->reason, "forgotten");
+    assert_false(freed->released || freed->time_given || freed->client_given ||
+                 freed->stream_given);
+    assert_string_equal(freed->tag, "");
+    end_having_sent(&fake,
+                    "{\"id\":1,\"method\":\"trace\",\"params\":{\"after\":5,\"limit\":2}}\n");
+}
+
+static void test_an_empty_page_has_no_items(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_trace page;
+    start(&fake, FAKE_RESULT(1, "{\"events\":[],\"next\":5,\"more\":false,\"dropped\":0}"));
+    assert_int_equal(worsegpu_client_trace(fake.client, NULL, 5, 2, &page, NULL), 0);
+    assert_int_equal(page.count, 0);
+    assert_null(page.events);
+    fake_end(&fake);
+}
+
+/* A reader of pages would turn in a circle. */
+static void test_a_page_that_does_not_move_on_is_a_bad_reply(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_trace page;
+    start(&fake, FAKE_RESULT(1, "{\"events\":[],\"next\":5,\"more\":true,\"dropped\":0}"));
+    assert_int_equal(worsegpu_client_trace(fake.client, NULL, 5, 2, &page, NULL),
+                     WORSEGPU_CLIENT_BAD_REPLY);
+    fake_end(&fake);
+}
+
+static void test_trace_clear_counts(void **state)
+{
+    (void)state;
+    struct fake fake;
+    uint64_t cleared = 0;
+    start(&fake, FAKE_RESULT(1, "{\"cleared\":18446744073709551615}"));
+    assert_int_equal(worsegpu_client_trace_clear(fake.client, "a", &cleared, NULL), 0);
+    assert_true(cleared == UINT64_MAX);
+    end_having_sent(&fake,
+                    "{\"id\":1,\"method\":\"trace_clear\",\"params\":{\"allocator\":\"a\"}}\n");
+}
+
+static void test_validate_counts_its_checks_or_names_the_broken_one(void **state)
+{
+    (void)state;
+    struct fake fake;
+    uint64_t checks = 0;
+    struct worsegpu_client_error error;
+    start(&fake, FAKE_RESULT(1, "{\"valid\":true,\"checks\":77}")
+                     FAKE_ERROR(2, 8, "invariant_violation", ",\"check\":\"gpu_used_sum\""));
+    assert_int_equal(worsegpu_client_validate(fake.client, NULL, &checks, &error), 0);
+    assert_int_equal(checks, 77);
+    assert_int_equal(worsegpu_client_validate(fake.client, NULL, &checks, &error),
+                     WORSEGPU_CLIENT_REFUSED);
+    assert_string_equal(error.check, "gpu_used_sum");
+    fake_end(&fake);
+}
+
+static void test_list_reads_a_page_of_allocations(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_list page;
+    start(&fake, FAKE_RESULT(1, LIST));
+    assert_int_equal(worsegpu_client_list(fake.client, NULL, 0, 1000, &page, NULL), 0);
+    assert_int_equal(page.count, 1);
+    assert_true(page.next == UINT64_MAX);
+    assert_false(page.more);
+    const struct worsegpu_client_allocation *listed = &page.allocations[0];
+    assert_true(listed->allocation_id == UINT64_MAX);
+    assert_string_equal(listed->tag, "x");
+    assert_true(listed->stream_given && listed->client_given);
+    assert_int_equal(listed->stream, 4);
+    assert_int_equal(listed->client, 5);
+    assert_false(listed->detached);
+    end_having_sent(&fake,
+                    "{\"id\":1,\"method\":\"list\",\"params\":{\"after\":0,\"limit\":1000}}\n");
+}
+
+static void test_info_reads_the_daemon_and_its_limits(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_info info;
+    start(&fake, FAKE_RESULT(1, INFO));
+    assert_int_equal(worsegpu_client_info(fake.client, &info, NULL), 0);
+    assert_string_equal(info.server, "worsegpud");
+    assert_string_equal(info.version, "9.9.9");
+    assert_int_equal(info.protocol, 1);
+    assert_int_equal(info.pid, 2);
+    assert_int_equal(info.uptime_seconds, 3);
+    assert_int_equal(info.max_line_bytes, 4);
+    assert_int_equal(info.max_json_depth, 5);
+    assert_int_equal(info.max_connections, 6);
+    assert_int_equal(info.max_connections_per_user, 7);
+    assert_int_equal(info.max_allocators_per_connection, 8);
+    assert_int_equal(info.max_live_allocations, 9);
+    assert_int_equal(info.max_output_bytes, 10);
+    assert_int_equal(info.max_trace_limit, 11);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"info\",\"params\":{}}\n");
+}
+
+/* ------------------------------------------------------------------------------ every method */
+
+static int call_method(worsegpu_client *client, enum method method,
+                       struct worsegpu_client_error *error)
+{
+    struct worsegpu_client_config config;
+    struct worsegpu_client_allocation allocation;
+    struct worsegpu_client_release release;
+    struct worsegpu_client_snapshot snapshot;
+    struct worsegpu_client_trace trace;
+    struct worsegpu_client_list list;
+    struct worsegpu_client_info info;
+    const struct worsegpu_client_request request = {.requested_bytes = 4096, .tag = "t"};
+    uint64_t count;
+    switch (method) {
+    case METHOD_info:
+        return worsegpu_client_info(client, &info, error);
+    case METHOD_open:
+        return worsegpu_client_open(client, "a", NULL, &config, error);
+    case METHOD_close:
+        return worsegpu_client_close(client, "a", error);
+    case METHOD_allocate:
+        return worsegpu_client_allocate(client, "a", &request, &allocation, error);
+    case METHOD_free:
+        return worsegpu_client_free_handle(client, "a", HANDLE, &release, error);
+    case METHOD_snapshot:
+        return worsegpu_client_snapshot(client, "a", &snapshot, error);
+    case METHOD_trace:
+        return worsegpu_client_trace(client, "a", 0, 10, &trace, error);
+    case METHOD_trace_clear:
+        return worsegpu_client_trace_clear(client, "a", &count, error);
+    case METHOD_validate:
+        return worsegpu_client_validate(client, "a", &count, error);
+    case METHOD_list:
+        return worsegpu_client_list(client, "a", 0, 10, &list, error);
+    case METHODS:
+    default:
+        fail_msg("a method without a typed function");
+        return 0;
+    }
+}
+
+static const char *const ANSWERS[METHODS] = {
+    [METHOD_info] = FAKE_RESULT(1, INFO),
+    [METHOD_open] = FAKE_RESULT(1, CONFIG("12345")),
+    [METHOD_close] = FAKE_RESULT(1, "{\"closed\":true}"),
+    [METHOD_allocate] = FAKE_RESULT(1, ALLOCATED),
+    [METHOD_free] = FAKE_RESULT(1, "{\"allocation_id\":1,\"device\":\"gpu\",\"released\":true}"),
+    [METHOD_snapshot] = FAKE_RESULT(1, SNAPSHOT),
+    [METHOD_trace] = FAKE_RESULT(1, EVENTS),
+    [METHOD_trace_clear] = FAKE_RESULT(1, "{\"cleared\":1}"),
+    [METHOD_validate] = FAKE_RESULT(1, "{\"valid\":true,\"checks\":1}"),
+    [METHOD_list] = FAKE_RESULT(1, LIST),
+};
+
+static bool method_under_chaos(struct chaos *chaos, void *context)
+{
+    struct fake fake;
+    struct worsegpu_client_error error;
+    enum method method = *(enum method *)context;
+    if (!fake_start(&fake, &chaos->memory, 0))
+        return false;
+    chaos_hook_cjson(chaos);
+    fake_say(&fake, ANSWERS[method]);
+    int status = call_method(fake.client, method, &error);
+    assert_true(status == WORSEGPU_CLIENT_OK || status == WORSEGPU_CLIENT_NO_MEMORY);
+    assert_int_equal(error.status, status);
+    fake_end(&fake);
+    chaos_hook_cjson(NULL);
+    return status == WORSEGPU_CLIENT_OK;
+}
+
+static void test_every_method_survives_each_failing_allocation(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < METHODS; i++) {
+        enum method method = (enum method)i;
+        assert_true(chaos_loop(method_under_chaos, &method) > 0);
+    }
+}
+
+/* Every member of every answer counts: renaming any one of those the contract promises is noticed.
+ * The ones that may be missing, and those that only worsegpu_client_result shows, are left alone.
+ */
+static bool may_be_missing(const char *name, size_t length)
+{
+    static const char *const NAMES[] = {"jsonrpc",       "name",
+                                        "policies",      "allocators",
+                                        "closed",        "valid",
+                                        "time_us",       "client",
+                                        "tag",           "stream",
+                                        "reason",        "released",
+                                        "allocation_id", "requested_bytes",
+                                        "reserved_bytes"};
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+        if (strlen(NAMES[i]) == length && memcmp(NAMES[i], name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void test_an_answer_that_lacks_a_member_is_a_bad_reply(void **state)
+{
+    (void)state;
+    size_t tried = 0;
+    for (size_t i = 0; i < METHODS; i++) {
+        const char *answer = ANSWERS[i];
+        for (const char *end = strstr(answer, "\":"); end; end = strstr(end + 1, "\":")) {
+            const char *name = end;
+            while (name[-1] != '"')
+                name--;
+            if (may_be_missing(name, (size_t)(end - name)))
+                continue;
+            char changed[2048];
+            struct fake fake;
+            struct worsegpu_client_error error;
+            snprintf(changed, sizeof(changed), "%s", answer);
+            changed[name - answer] = 'X';
+            start(&fake, changed);
+            assert_int_equal(call_method(fake.client, (enum method)i, &error),
+                             WORSEGPU_CLIENT_BAD_REPLY);
+            fake_end(&fake);
+            tried++;
+        }
+    }
+    assert_true(tried > 80);
+}
+
+static void test_a_number_that_is_not_written_as_an_integer_is_a_bad_reply(void **state)
+{
+    (void)state;
+    static const char *const NUMBERS[] = {"-1",    "1.0", "1e3", "18446744073709551616",
+                                          "\"1\"", "null"};
+    for (size_t i = 0; i < sizeof(NUMBERS) / sizeof(NUMBERS[0]); i++) {
+        char answer[256];
+        struct fake fake;
+        snprintf(answer, sizeof(answer), FAKE_RESULT(1, "{\"cleared\":%s}"), NUMBERS[i]);
+        start(&fake, answer);
+        assert_int_equal(worsegpu_client_trace_clear(fake.client, NULL, NULL, NULL),
+                         WORSEGPU_CLIENT_BAD_REPLY);
+        fake_end(&fake);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open_sends_what_is_given_and_reads_the_configuration),
+        cmocka_unit_test(test_open_with_nothing_given_sends_the_name_alone),
+        cmocka_unit_test(test_a_probability_that_is_no_number_is_not_sent),
+        cmocka_unit_test(test_close_names_the_allocator),
+        cmocka_unit_test(test_allocate_reads_a_place_on_the_gpu),
+        cmocka_unit_test(test_allocate_reads_a_place_on_the_host),
+        cmocka_unit_test(test_out_of_memory_says_how_much_was_wanted),
+        cmocka_unit_test(test_a_tag_that_is_not_utf8_is_not_sent),
+        cmocka_unit_test(test_free_by_handle_and_by_tag),
+        cmocka_unit_test(test_snapshot_reads_every_number_exactly),
+        cmocka_unit_test(test_trace_reads_a_page_of_events),
+        cmocka_unit_test(test_an_empty_page_has_no_items),
+        cmocka_unit_test(test_a_page_that_does_not_move_on_is_a_bad_reply),
+        cmocka_unit_test(test_trace_clear_counts),
+        cmocka_unit_test(test_validate_counts_its_checks_or_names_the_broken_one),
+        cmocka_unit_test(test_list_reads_a_page_of_allocations),
+        cmocka_unit_test(test_info_reads_the_daemon_and_its_limits),
+        cmocka_unit_test(test_every_method_survives_each_failing_allocation),
+        cmocka_unit_test(test_an_answer_that_lacks_a_member_is_a_bad_reply),
+        cmocka_unit_test(test_a_number_that_is_not_written_as_an_integer_is_a_bad_reply),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* The words of the engine's enumerations, as they stand on the wire. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/version.h"
+#include "lib/worsegpu.h"
+
+static void test_devices_have_the_references_words(void **state)
+{
+    (void)state;
+    assert_string_equal(worsegpu_device_name(WORSEGPU_GPU), "gpu");
+    assert_string_equal(worsegpu_device_name(WORSEGPU_CPU), "cpu");
+    assert_null(worsegpu_device_name((enum worsegpu_device)2));
+}
+
+static void test_operations_have_the_references_words(void **state)
+{
+    (void)state;
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_ALLOCATE), "allocate");
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_ALLOCATE_FAILED), "allocate_failed");
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_FREE), "free");
+    assert_null(worsegpu_operation_name((enum worsegpu_operation)3));
+}
+
+static void test_reasons_have_the_references_words(void **state)
+{
+    (void)state;
+    assert_null(worsegpu_reason_name(WORSEGPU_NO_REASON));
+    assert_string_equal(worsegpu_reason_name(WORSEGPU_PROBABILITY), "probability");
+    assert_string_equal(worsegpu_reason_name(WORSEGPU_GPU_OOM), "gpu_oom");
+    assert_string_equal(worsegpu_reason_name(WORSEGPU_FORGOTTEN), "forgotten");
+    assert_null(worsegpu_reason_name((enum worsegpu_reason)4));
+}
+
+static void test_scans_go_both_ways(void **state)
+{
+    (void)state;
+    enum worsegpu_scan scan = WORSEGPU_SCAN_ACCOUNTED;
+    assert_true(worsegpu_scan_from_name("walked", &scan));
+    assert_int_equal(scan, WORSEGPU_SCAN_WALKED);
+    assert_true(worsegpu_scan_from_name("accounted", &scan));
+    assert_int_equal(scan, WORSEGPU_SCAN_ACCOUNTED);
+    assert_string_equal(worsegpu_scan_name(WORSEGPU_SCAN_ACCOUNTED), "accounted");
+    assert_string_equal(worsegpu_scan_name(WORSEGPU_SCAN_WALKED), "walked");
+    assert_null(worsegpu_scan_name((enum worsegpu_scan)2));
+}
+
+static void test_an_unknown_scan_changes_nothing(void **state)
+{
+    (void)state;
+    const char *const wrong[] = {"", "Walked", "walked ", "walk", "accounted,walked"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        enum worsegpu_scan scan = WORSEGPU_SCAN_WALKED;
+        assert_false(worsegpu_scan_from_name(wrong[i], &scan));
+        assert_int_equal(scan, WORSEGPU_SCAN_WALKED);
+    }
+}
+
+static void test_the_version_is_the_files(void **state)
+{
+    (void)state;
+    assert_string_equal(worsegpu_version(), WORSEGPU_VERSION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices_have_the_references_words),
+        cmocka_unit_test(test_operations_have_the_references_words),
+        cmocka_unit_test(test_reasons_have_the_references_words),
+        cmocka_unit_test(test_scans_go_both_ways),
+        cmocka_unit_test(test_an_unknown_scan_changes_nothing),
+        cmocka_unit_test(test_the_version_is_the_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
