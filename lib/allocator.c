@@ -2,8 +2,9 @@
  *
  * The order inside worsegpu_allocate is what makes failures harmless: checks first, then every
  * piece of memory that may be needed, then randomness for the handle, then the policy's draws, and
- * from there on nothing can fail. The random stream is only ever ahead of the decisions in one rare
- * case, when the host pool's counter is nearly full; then it is put back. */
+ * from there on nothing can fail. Only two can still say no after the draws, the caller's own
+ * `admit` and a host pool whose counter is nearly full: where one of them may, the random stream is
+ * kept as it was before, and put back if it does. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -51,15 +52,17 @@ struct policy_placement allocator_placement(const struct handle_record *record)
 
 /* ------------------------------------------------------------------------------ allocate */
 
+static bool tag_is_fine(const char *tag, size_t tag_bytes)
+{
+    return tag ? tag_bytes >= 1 && tag_bytes <= WORSEGPU_MAX_TAG_BYTES : tag_bytes == 0;
+}
+
 static bool request_is_fine(const worsegpu_allocator *allocator,
                             const struct worsegpu_request *request)
 {
     bool size_fine = request->requested_bytes >= 1 &&
                      request->requested_bytes <= allocator->config.max_request_bytes;
-    bool tag_fine = request->tag
-                        ? request->tag_bytes >= 1 && request->tag_bytes <= WORSEGPU_MAX_TAG_BYTES
-                        : request->tag_bytes == 0;
-    return size_fine && tag_fine;
+    return size_fine && tag_is_fine(request->tag, request->tag_bytes);
 }
 
 static void record_allocate(worsegpu_allocator *allocator, const struct worsegpu_request *request,
@@ -129,31 +132,59 @@ static void put_on_host(worsegpu_allocator *allocator, enum worsegpu_reason reas
         allocator->counters.oom_fallbacks++;
 }
 
+/* Where it shall go, as policy_verdict. */
+static int ask_policy(worsegpu_allocator *allocator, const struct worsegpu_request *request,
+                      struct policy_outcome *outcome)
+{
+    struct policy_request wish = {
+        .requested_bytes = request->requested_bytes,
+        .stream = request->stream,
+        .admit = request->admit,
+        .admit_context = request->admit_context,
+    };
+    return allocator->policy->operations->place(allocator->policy, &wish, outcome);
+}
+
+/* Whether the host may take it: WORSEGPU_OK, WORSEGPU_LIMIT_EXCEEDED or WORSEGPU_NOT_ADMITTED. */
+static int admit_to_host(const struct worsegpu_request *request, bool host_has_room)
+{
+    if (!host_has_room)
+        return WORSEGPU_LIMIT_EXCEEDED;
+    if (request->admit &&
+        !request->admit(request->admit_context, WORSEGPU_CPU, request->requested_bytes))
+        return WORSEGPU_NOT_ADMITTED;
+    return WORSEGPU_OK;
+}
+
 /* Asks the policy and carries out what it says. On WORSEGPU_OK the record says where the allocation
  * is, and all accounts have it. */
 static int decide(worsegpu_allocator *allocator, const struct worsegpu_request *request,
                   struct handle_record *record)
 {
     bool host_has_room = host_pool_has_room(&allocator->host, request->requested_bytes);
-    if (!host_has_room)
+    if (!host_has_room || request->admit)
         allocator->random_before = allocator->random;
 
-    struct policy_request wish = {request->requested_bytes, request->stream};
-    struct policy_outcome outcome;
-    int verdict = allocator->policy->operations->place(allocator->policy, &wish, &outcome);
+    struct policy_outcome outcome = {.blocks_scanned = 0};
+    int verdict = request->force_host ? POLICY_FULL : ask_policy(allocator, request, &outcome);
     if (verdict < 0)
         return verdict;
-    bool refused = verdict == POLICY_FULL && !allocator->config.fallback_on_oom;
-    if (verdict != POLICY_PLACED && !refused && !host_has_room) {
-        allocator->random = allocator->random_before;
-        return WORSEGPU_LIMIT_EXCEEDED;
-    }
-    allocator->counters.blocks_scanned += outcome.blocks_scanned;
-    if (refused) {
+    if (verdict == POLICY_FULL && !request->force_host && !allocator->config.fallback_on_oom) {
+        allocator->counters.blocks_scanned += outcome.blocks_scanned;
         allocator->counters.oom_failures++;
         record_failure(allocator, request);
         return WORSEGPU_OUT_OF_MEMORY;
     }
+    int status = WORSEGPU_OK;
+    if (verdict == POLICY_NOT_ADMITTED)
+        status = WORSEGPU_NOT_ADMITTED;
+    else if (verdict != POLICY_PLACED)
+        status = admit_to_host(request, host_has_room);
+    if (status != WORSEGPU_OK) {
+        allocator->random = allocator->random_before;
+        return status;
+    }
+    allocator->counters.blocks_scanned += outcome.blocks_scanned;
     if (verdict == POLICY_PLACED)
         put_on_gpu(allocator, &outcome.placement, record);
     else
@@ -241,7 +272,8 @@ int worsegpu_find(worsegpu_allocator *allocator, const struct worsegpu_handle *h
 }
 
 /* Takes an allocation out of the pool where it lies. false: the policy has forgotten its block. */
-static bool give_back(worsegpu_allocator *allocator, const struct handle_record *record)
+static bool give_back(worsegpu_allocator *allocator, const struct handle_record *record,
+                      bool forget)
 {
     if (record->device == WORSEGPU_CPU) {
         host_pool_remove(&allocator->host, record->requested_bytes);
@@ -251,13 +283,13 @@ static bool give_back(worsegpu_allocator *allocator, const struct handle_record 
     allocator->counters.gpu_allocations--;
     allocator->counters.gpu_requested -= record->requested_bytes;
     allocator->counters.gpu_used -= record->reserved_bytes;
-    return allocator->policy->operations->release(allocator->policy, &placement);
+    return allocator->policy->operations->release(allocator->policy, &placement, forget);
 }
 
-static void release(worsegpu_allocator *allocator, struct handle_record *record, uint64_t client,
-                    uint64_t time_us, struct worsegpu_release *result)
+static void release(worsegpu_allocator *allocator, struct handle_record *record, bool forget,
+                    uint64_t client, uint64_t time_us, struct worsegpu_release *result)
 {
-    bool released = give_back(allocator, record);
+    bool released = give_back(allocator, record, forget);
     allocator->counters.free_calls++;
     struct trace_record event = {
         .allocation_id = record->id,
@@ -281,15 +313,66 @@ static void release(worsegpu_allocator *allocator, struct handle_record *record,
     handle_table_remove(&allocator->live, record);
 }
 
-int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
-                  uint64_t client, uint64_t time_us, struct worsegpu_release *result)
+static int free_or_forget(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                          bool forget, uint64_t client, uint64_t time_us,
+                          struct worsegpu_release *result)
 {
     allocator_lock(allocator);
     struct handle_record *record = find(allocator, handle);
     if (record)
-        release(allocator, record, client, time_us, result);
+        release(allocator, record, forget, client, time_us, result);
     allocator_unlock(allocator);
     return record ? WORSEGPU_OK : WORSEGPU_UNKNOWN_HANDLE;
+}
+
+int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                  uint64_t client, uint64_t time_us, struct worsegpu_release *result)
+{
+    return free_or_forget(allocator, handle, false, client, time_us, result);
+}
+
+int worsegpu_forget(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                    uint64_t client, uint64_t time_us, struct worsegpu_release *result)
+{
+    return free_or_forget(allocator, handle, true, client, time_us, result);
+}
+
+/* ------------------------------------------------------------------------------ resize, faults */
+
+int worsegpu_resize(worsegpu_allocator *allocator, uint64_t gpu_capacity)
+{
+    if (gpu_capacity < 1 || gpu_capacity > WORSEGPU_MAX_BYTES)
+        return WORSEGPU_INVALID_ARGUMENT;
+    allocator_lock(allocator);
+    allocator->config.gpu_capacity = gpu_capacity;
+    if (gpu_capacity > allocator->largest_capacity_bytes)
+        allocator->largest_capacity_bytes = gpu_capacity;
+    allocator_unlock(allocator);
+    return WORSEGPU_OK;
+}
+
+int worsegpu_record_fault(worsegpu_allocator *allocator, const struct worsegpu_fault *fault)
+{
+    if ((unsigned)fault->action >= WORSEGPU_FAULT_ACTIONS ||
+        !tag_is_fine(fault->tag, fault->tag_bytes))
+        return WORSEGPU_INVALID_ARGUMENT;
+    struct trace_record event = {
+        .allocation_id = fault->allocation_id,
+        .requested_bytes = fault->requested_bytes,
+        .stream = fault->stream,
+        .client = fault->client,
+        .time_us = fault->time_us,
+        .rule = fault->rule,
+        .operation = WORSEGPU_FAULT,
+        .action = (uint8_t)fault->action,
+        .tag_bytes = (uint8_t)fault->tag_bytes,
+        .stream_given = fault->stream_given,
+    };
+    allocator_lock(allocator);
+    allocator->counters.faults++;
+    trace_push(&allocator->trace, &event, fault->tag);
+    allocator_unlock(allocator);
+    return WORSEGPU_OK;
 }
 
 /* ------------------------------------------------------------------------------ looking at it */
@@ -315,10 +398,12 @@ void worsegpu_snapshot(worsegpu_allocator *allocator, struct worsegpu_snapshot *
     const struct allocator_counters *counters = &allocator->counters;
     struct policy_measures measures;
     allocator->policy->operations->measure(allocator->policy, &measures);
+    uint64_t capacity = allocator->config.gpu_capacity;
+    uint64_t reserved = measures.reserved_bytes;
     *snapshot = (struct worsegpu_snapshot){
-        .gpu_capacity = allocator->config.gpu_capacity,
-        .gpu_reserved = measures.reserved_bytes,
-        .gpu_unreserved = allocator->config.gpu_capacity - measures.reserved_bytes,
+        .gpu_capacity = capacity,
+        .gpu_reserved = reserved,
+        .gpu_unreserved = reserved < capacity ? capacity - reserved : 0,
         .gpu_used = measures.used_bytes,
         .gpu_free = measures.free_bytes,
         .gpu_forgotten = measures.forgotten_bytes,
@@ -340,6 +425,7 @@ void worsegpu_snapshot(worsegpu_allocator *allocator, struct worsegpu_snapshot *
         .free_calls = counters->free_calls,
         .oom_fallbacks = counters->oom_fallbacks,
         .oom_failures = counters->oom_failures,
+        .faults = counters->faults,
         .last_sequence = allocator->trace.last_sequence,
     };
     allocator_unlock(allocator);

@@ -25,6 +25,7 @@ struct allocator_counters {
     uint64_t free_calls;
     uint64_t oom_fallbacks;
     uint64_t oom_failures;
+    uint64_t faults; /* calls of worsegpu_record_fault */
 };
 
 struct worsegpu_allocator {
@@ -38,8 +39,9 @@ struct worsegpu_allocator {
     struct host_pool host;
     struct trace trace;
     struct allocator_counters counters;
+    uint64_t largest_capacity_bytes; /* the largest that config.gpu_capacity has been */
     struct python_random random;
-    struct python_random random_before; /* used when a request may have to be taken back */
+    struct python_random random_before; /* set while a request may have to be taken back */
     struct secrets secrets;
 };
 

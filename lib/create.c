@@ -76,6 +76,7 @@ int allocator_create(const struct worsegpu_config *config, const struct entropy 
         return WORSEGPU_NO_MEMORY;
     allocator->config = *config;
     allocator->config.memory = memory;
+    allocator->largest_capacity_bytes = config->gpu_capacity;
     allocator->memory = memory;
     allocator->live.memory = memory;
     allocator->trace.memory = memory;

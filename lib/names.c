@@ -24,6 +24,31 @@ const char *worsegpu_operation_name(enum worsegpu_operation operation)
         return "allocate_failed";
     case WORSEGPU_FREE:
         return "free";
+    case WORSEGPU_FAULT:
+        return "fault";
+    }
+    return NULL;
+}
+
+const char *worsegpu_fault_action_name(enum worsegpu_fault_action action)
+{
+    switch (action) {
+    case WORSEGPU_FAULT_OUT_OF_MEMORY:
+        return "out_of_memory";
+    case WORSEGPU_FAULT_QUOTA_EXCEEDED:
+        return "quota_exceeded";
+    case WORSEGPU_FAULT_HOST_FALLBACK:
+        return "host_fallback";
+    case WORSEGPU_FAULT_FORGET:
+        return "forget";
+    case WORSEGPU_FAULT_DELAY:
+        return "delay";
+    case WORSEGPU_FAULT_DISCONNECT_BEFORE:
+        return "disconnect_before";
+    case WORSEGPU_FAULT_DISCONNECT_AFTER:
+        return "disconnect_after";
+    case WORSEGPU_FAULT_ACTIONS:
+        break;
     }
     return NULL;
 }

@@ -22,7 +22,8 @@
 struct handle_table;
 struct policy; /* each policy has its own; the first member is its operations */
 
-/* What a policy is made of. All of it outlives the policy; the struct itself need not. */
+/* What a policy is made of. All of it outlives the policy; the struct itself need not. The capacity
+ * in the configuration changes with worsegpu_resize, and may fall below what is reserved. */
 struct policy_setup {
     const struct worsegpu_config *config;
     struct python_random *random;
@@ -33,6 +34,8 @@ struct policy_setup {
 struct policy_request {
     uint64_t requested_bytes;
     uint64_t stream;
+    worsegpu_admit admit; /* NULL: nobody is asked */
+    void *admit_context;
 };
 
 struct policy_placement {
@@ -53,10 +56,18 @@ struct policy_outcome {
  * nothing in the policy itself: the façade may then still take the request back, with its random
  * draws. */
 enum policy_verdict {
-    POLICY_PLACED = 0, /* on the GPU, the placement is filled in */
-    POLICY_HOST = 1,   /* the policy prefers the host */
-    POLICY_FULL = 2,   /* it wanted the GPU, which has no room */
+    POLICY_PLACED = 0,       /* on the GPU, the placement is filled in */
+    POLICY_HOST = 1,         /* the policy prefers the host */
+    POLICY_FULL = 2,         /* it wanted the GPU, which has no room */
+    POLICY_NOT_ADMITTED = 3, /* policy_admits said no */
 };
+
+/* Whether the caller's own limits let it have this much of the GPU. To be asked once for a request,
+ * when a place is found and before anything is taken: after a yes, place must succeed. */
+static inline bool policy_admits(const struct policy_request *request, uint64_t reserved_bytes)
+{
+    return !request->admit || request->admit(request->admit_context, WORSEGPU_GPU, reserved_bytes);
+}
 
 /* The policy's accounts, all kept as counters: reading them is O(1). */
 struct policy_measures {
@@ -75,6 +86,7 @@ typedef void (*policy_visit)(void *context, const struct policy_placement *place
 struct policy_live {
     void (*each)(const struct policy_live *live, policy_visit visit, void *context);
     const struct handle_table *table; /* the façade's */
+    uint64_t largest_capacity_bytes;  /* so far: more was never reserved */
 };
 
 struct policy_operations {
@@ -90,8 +102,9 @@ struct policy_operations {
     int (*place)(struct policy *policy, const struct policy_request *request,
                  struct policy_outcome *outcome);
 
-    /* true: can be used again; false: forgotten. Needs no memory, cannot fail. */
-    bool (*release)(struct policy *policy, const struct policy_placement *placement);
+    /* true: can be used again; false: forgotten. With `forget` it is forgotten for certain, and
+     * nothing is drawn. Needs no memory, cannot fail. */
+    bool (*release)(struct policy *policy, const struct policy_placement *placement, bool forget);
 
     void (*measure)(const struct policy *policy, struct policy_measures *measures);
 

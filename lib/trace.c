@@ -70,6 +70,8 @@ static void copy_out(const struct trace *trace, size_t at, uint64_t sequence,
     event->stream = record->stream;
     event->client = record->client;
     event->time_us = record->time_us;
+    event->rule = record->rule;
+    event->action = (enum worsegpu_fault_action)record->action;
     event->tag_bytes = record->tag_bytes;
     memset(event->tag, 0, sizeof(event->tag));
     if (record->tag_bytes > 0)

@@ -21,7 +21,9 @@ struct trace_record {
     uint64_t stream;
     uint64_t client;
     uint64_t time_us;
+    uint64_t rule;     /* of a fault */
     uint8_t operation; /* enum worsegpu_operation */
+    uint8_t action;    /* enum worsegpu_fault_action, of a fault */
     uint8_t device;    /* enum worsegpu_device */
     uint8_t reason;    /* enum worsegpu_reason */
     uint8_t tag_bytes;

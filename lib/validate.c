@@ -100,7 +100,7 @@ static void check_counters(const worsegpu_allocator *allocator, struct audit *au
     audit_check(audit, INVARIANT_oom_calls, counters->oom_fallbacks <= counters->allocate_calls);
     audit_check(audit, INVARIANT_peak_gpu_used_bound,
                 counters->peak_gpu_used >= counters->gpu_used &&
-                    counters->peak_gpu_used <= allocator->config.gpu_capacity);
+                    counters->peak_gpu_used <= allocator->largest_capacity_bytes);
     audit_check(audit, INVARIANT_peak_cpu_bytes_bound,
                 allocator->host.peak_bytes >= allocator->host.used_bytes);
 }
@@ -114,14 +114,15 @@ static void check_trace(const worsegpu_allocator *allocator, struct audit *audit
                          trace->count <= trace->limit && trace->count <= trace->last_sequence &&
                          trace->next < trace->limit + (trace->limit == 0)))
         return;
-    uint64_t events = counters->allocate_calls + counters->free_calls + counters->oom_failures;
+    uint64_t events =
+        counters->allocate_calls + counters->free_calls + counters->oom_failures + counters->faults;
     audit_check(audit, INVARIANT_trace_sequence,
                 trace->last_sequence == (trace->limit > 0 ? events : 0));
     uint64_t before = 0;
     for (size_t age = trace->count; age-- > 0;) {
         const struct trace_record *event = trace_at(trace, age);
         audit_check(audit, INVARIANT_trace_order,
-                    event->operation <= WORSEGPU_FREE &&
+                    event->operation <= WORSEGPU_FAULT && event->action < WORSEGPU_FAULT_ACTIONS &&
                         event->tag_bytes <= WORSEGPU_MAX_TAG_BYTES);
         if (event->operation != WORSEGPU_ALLOCATE)
             continue;
@@ -135,8 +136,12 @@ static void check_trace(const worsegpu_allocator *allocator, struct audit *audit
 int worsegpu_validate(worsegpu_allocator *allocator, uint64_t *checks, const char **broken)
 {
     struct audit audit = {0};
-    struct policy_live live = {visit_live, &allocator->live};
     allocator_lock(allocator);
+    struct policy_live live = {
+        .each = visit_live,
+        .table = &allocator->live,
+        .largest_capacity_bytes = allocator->largest_capacity_bytes,
+    };
     int status = allocator->policy->operations->check(allocator->policy, &live, &audit);
     if (status == WORSEGPU_OK) {
         check_sums(allocator, &audit);

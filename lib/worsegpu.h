@@ -47,6 +47,7 @@ enum worsegpu_status {
     WORSEGPU_INVALID_ARGUMENT = 3, /* a value out of its range */
     WORSEGPU_LIMIT_EXCEEDED = 4, /* max_live_allocations, or host bytes that would pass 2^64 - 1 */
     WORSEGPU_INVARIANT_VIOLATION = 5, /* validate found broken accounting */
+    WORSEGPU_NOT_ADMITTED = 6,        /* the request's own `admit` said no */
 };
 
 enum worsegpu_device {
@@ -54,10 +55,24 @@ enum worsegpu_device {
     WORSEGPU_CPU
 };
 
+/* What was made to happen on purpose, for the trace: worsegpu_record_fault. The library itself does
+ * none of it. */
+enum worsegpu_fault_action {
+    WORSEGPU_FAULT_OUT_OF_MEMORY,
+    WORSEGPU_FAULT_QUOTA_EXCEEDED,
+    WORSEGPU_FAULT_HOST_FALLBACK,
+    WORSEGPU_FAULT_FORGET,
+    WORSEGPU_FAULT_DELAY,
+    WORSEGPU_FAULT_DISCONNECT_BEFORE,
+    WORSEGPU_FAULT_DISCONNECT_AFTER,
+    WORSEGPU_FAULT_ACTIONS /* how many there are */
+};
+
 enum worsegpu_operation {
     WORSEGPU_ALLOCATE,
     WORSEGPU_ALLOCATE_FAILED,
-    WORSEGPU_FREE
+    WORSEGPU_FREE,
+    WORSEGPU_FAULT /* something was made to fail on purpose: worsegpu_record_fault */
 };
 
 enum worsegpu_reason {
@@ -79,6 +94,7 @@ enum worsegpu_scan {
 WORSEGPU_API const char *worsegpu_device_name(enum worsegpu_device device);
 WORSEGPU_API const char *worsegpu_operation_name(enum worsegpu_operation operation);
 WORSEGPU_API const char *worsegpu_reason_name(enum worsegpu_reason reason);
+WORSEGPU_API const char *worsegpu_fault_action_name(enum worsegpu_fault_action action);
 WORSEGPU_API const char *worsegpu_scan_name(enum worsegpu_scan scan);
 WORSEGPU_API bool worsegpu_scan_from_name(const char *name, enum worsegpu_scan *scan);
 
@@ -92,7 +108,8 @@ WORSEGPU_API const char *worsegpu_policy_summary(const char *name);
 
 /* ------------------------------------------------------------------------------ configuration */
 
-/* All that can be chosen. Checked and copied by worsegpu_create; fixed from then on. */
+/* All that can be chosen. Checked and copied by worsegpu_create; fixed from then on, but for
+ * gpu_capacity: worsegpu_resize. */
 struct worsegpu_config {
     const char *policy;         /* "worse", "reference"; default "worse" */
     uint64_t gpu_capacity;      /* bytes, 1 to WORSEGPU_MAX_BYTES; default 64 MiB */
@@ -129,7 +146,8 @@ WORSEGPU_API int worsegpu_create(const struct worsegpu_config *config,
 WORSEGPU_API void worsegpu_destroy(worsegpu_allocator *allocator);
 
 /* Its configuration as it stands: all texts belong to the allocator; `seed` is the one in force, as
- * it was given or as it was drawn. */
+ * it was given or as it was drawn. Where another thread may resize it, gpu_capacity is to be read
+ * from a snapshot instead. */
 WORSEGPU_API const struct worsegpu_config *
 worsegpu_configuration(const worsegpu_allocator *allocator);
 
@@ -150,6 +168,13 @@ WORSEGPU_API void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
 WORSEGPU_API bool worsegpu_handle_from_text(const char *text, size_t length,
                                             struct worsegpu_handle *handle);
 
+/* Whether an allocation may be made, asked once it is known where it would go and what it would
+ * really take there; for limits of the caller's own. true: it is then certainly made, so that what
+ * it takes may be charged here. false: WORSEGPU_NOT_ADMITTED, and nothing has changed. Asked at
+ * most once for a request; not asked when it fails for another reason. `context` is the request's
+ * admit_context. The allocator is locked meanwhile: it must not be used. */
+typedef bool (*worsegpu_admit)(void *context, enum worsegpu_device device, uint64_t reserved_bytes);
+
 /* What is asked for. Zero it first. */
 struct worsegpu_request {
     uint64_t requested_bytes; /* 1 to max_request_bytes */
@@ -160,6 +185,10 @@ struct worsegpu_request {
     uint64_t client;  /* who asks, for the event */
     uint64_t time_us; /* when, since the epoch, for the event; never part of a decision */
     void *owner;      /* kept with the allocation for the caller; never touched */
+    bool force_host;  /* the host, as if the GPU were full, even with fallback_on_oom false; no
+                         draw is spent and no block looked at */
+    worsegpu_admit admit; /* NULL: nobody is asked */
+    void *admit_context;
 };
 
 /* One live allocation. */
@@ -180,8 +209,8 @@ struct worsegpu_allocation {
 
 /* Allocates. WORSEGPU_OK with *allocation filled in; WORSEGPU_OUT_OF_MEMORY (random draws are spent
  * and an event is recorded, as in the reference); WORSEGPU_INVALID_ARGUMENT,
- * WORSEGPU_LIMIT_EXCEEDED, WORSEGPU_NO_MEMORY, WORSEGPU_NO_ENTROPY: nothing has changed, no draw is
- * spent. */
+ * WORSEGPU_LIMIT_EXCEEDED, WORSEGPU_NOT_ADMITTED, WORSEGPU_NO_MEMORY, WORSEGPU_NO_ENTROPY: nothing
+ * has changed, no draw is spent. */
 WORSEGPU_API int worsegpu_allocate(worsegpu_allocator *allocator,
                                    const struct worsegpu_request *request,
                                    struct worsegpu_allocation *allocation);
@@ -204,6 +233,38 @@ struct worsegpu_release {
 WORSEGPU_API int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
                                uint64_t client, uint64_t time_us, struct worsegpu_release *release);
 
+/* Frees as worsegpu_free, but with any policy the block is forgotten for certain, and no draw is
+ * spent. On the host there is nothing to forget: it is released. */
+WORSEGPU_API int worsegpu_forget(worsegpu_allocator *allocator,
+                                 const struct worsegpu_handle *handle, uint64_t client,
+                                 uint64_t time_us, struct worsegpu_release *release);
+
+/* Gives the fake GPU another capacity, 1 to WORSEGPU_MAX_BYTES bytes. What is reserved stays
+ * reserved, even if it is more than that: then free blocks are still used again, but nothing new
+ * fits until the capacity goes up or enough is given back. WORSEGPU_OK, or
+ * WORSEGPU_INVALID_ARGUMENT: nothing has changed. */
+WORSEGPU_API int worsegpu_resize(worsegpu_allocator *allocator, uint64_t gpu_capacity);
+
+/* What to record of a fault. Zero it first. */
+struct worsegpu_fault {
+    enum worsegpu_fault_action action;
+    uint64_t rule;            /* the number of the rule that fired */
+    uint64_t allocation_id;   /* the allocation it is about, 0 for none */
+    uint64_t requested_bytes; /* of the request it is about, 0 for none */
+    uint64_t stream;          /* this and the rest as in a request */
+    bool stream_given;
+    const char *tag;
+    size_t tag_bytes;
+    uint64_t client;
+    uint64_t time_us;
+};
+
+/* Records a fault as an event, and counts it; no decision depends on it. WORSEGPU_OK, or
+ * WORSEGPU_INVALID_ARGUMENT for an action or a tag that is none: nothing has changed. Never runs
+ * out of memory. */
+WORSEGPU_API int worsegpu_record_fault(worsegpu_allocator *allocator,
+                                       const struct worsegpu_fault *fault);
+
 /* The live allocations with an id above `after`, lowest first, at most `limit` of them into the
  * array; *count how many there are, *more whether others follow. O(log live + limit), amortised. */
 WORSEGPU_API void worsegpu_list(worsegpu_allocator *allocator, uint64_t after,
@@ -216,7 +277,7 @@ WORSEGPU_API void worsegpu_list(worsegpu_allocator *allocator, uint64_t after,
 struct worsegpu_snapshot {
     uint64_t gpu_capacity;
     uint64_t gpu_reserved;   /* sizes of all blocks: used, free and forgotten */
-    uint64_t gpu_unreserved; /* capacity less reserved */
+    uint64_t gpu_unreserved; /* capacity less reserved; 0 also where a resize left it below that */
     uint64_t gpu_used;       /* blocks that hold a live allocation, at their reserved size */
     uint64_t gpu_free;       /* empty blocks that can be used again */
     uint64_t gpu_forgotten;  /* blocks lost by a forgetful free */
@@ -237,6 +298,7 @@ struct worsegpu_snapshot {
     uint64_t free_calls;           /* frees that were done, in all */
     uint64_t oom_fallbacks;        /* allocations sent to the host because the GPU was full */
     uint64_t oom_failures;         /* allocations refused for that */
+    uint64_t faults;               /* calls of worsegpu_record_fault, in all */
     uint64_t last_sequence;        /* of the newest event recorded */
 };
 
@@ -251,17 +313,19 @@ WORSEGPU_API void worsegpu_fragmentation_to_text(double fragmentation, char text
 struct worsegpu_event {
     uint64_t sequence; /* 1, 2, ... without a gap, also over events that were dropped */
     enum worsegpu_operation operation;
-    enum worsegpu_device device;
+    enum worsegpu_device device; /* WORSEGPU_GPU in a fault, where it says nothing */
     enum worsegpu_reason reason;
     bool released; /* of a free */
     bool stream_given;
-    uint64_t allocation_id;   /* 0 in an allocate_failed */
-    uint64_t requested_bytes; /* of an allocate or allocate_failed */
+    uint64_t allocation_id;   /* 0 in an allocate_failed, and in a fault about none */
+    uint64_t requested_bytes; /* of an allocate, allocate_failed or fault */
     uint64_t reserved_bytes;  /* of an allocate */
     uint64_t stream;
     uint64_t client;
     uint64_t time_us;
-    size_t tag_bytes; /* 0: none */
+    uint64_t rule;                     /* of a fault */
+    enum worsegpu_fault_action action; /* of a fault */
+    size_t tag_bytes;                  /* 0: none */
     char tag[WORSEGPU_MAX_TAG_BYTES];
 };
 

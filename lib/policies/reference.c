@@ -8,6 +8,19 @@ static struct reference_policy *mine(struct policy *policy)
     return (struct reference_policy *)policy;
 }
 
+static uint64_t reserved_bytes(const struct reference_policy *reference)
+{
+    return reference->used_bytes + reference->forgotten_bytes;
+}
+
+/* Whether so much more fits; what is reserved may be above the capacity after a resize. */
+static bool fits(const struct reference_policy *reference, uint64_t bytes)
+{
+    uint64_t capacity = reference->config->gpu_capacity;
+    uint64_t reserved = reserved_bytes(reference);
+    return reserved <= capacity && bytes <= capacity - reserved;
+}
+
 static int reference_create(const struct policy_setup *setup, struct policy **policy)
 {
     struct reference_policy *reference =
@@ -16,7 +29,7 @@ static int reference_create(const struct policy_setup *setup, struct policy **po
         return WORSEGPU_NO_MEMORY;
     reference->policy.operations = &policy_reference;
     reference->memory = setup->memory;
-    reference->capacity_bytes = setup->config->gpu_capacity;
+    reference->config = setup->config;
     *policy = &reference->policy;
     return WORSEGPU_OK;
 }
@@ -31,30 +44,40 @@ static int reference_place(struct policy *policy, const struct policy_request *r
 {
     struct reference_policy *reference = mine(policy);
     outcome->blocks_scanned = 0;
-    if (request->requested_bytes > reference->capacity_bytes - reference->used_bytes)
+    if (!fits(reference, request->requested_bytes))
         return POLICY_FULL;
+    if (!policy_admits(request, request->requested_bytes))
+        return POLICY_NOT_ADMITTED;
     outcome->placement = (struct policy_placement){
         .reserved_bytes = request->requested_bytes,
-        .offset = reference->used_bytes,
+        .offset = reserved_bytes(reference),
         .block_index = 0,
     };
     reference->used_bytes += request->requested_bytes;
     return POLICY_PLACED;
 }
 
-static bool reference_release(struct policy *policy, const struct policy_placement *placement)
+static bool reference_release(struct policy *policy, const struct policy_placement *placement,
+                              bool forget)
 {
-    mine(policy)->used_bytes -= placement->reserved_bytes;
-    return true;
+    struct reference_policy *reference = mine(policy);
+    reference->used_bytes -= placement->reserved_bytes;
+    if (forget)
+        reference->forgotten_bytes += placement->reserved_bytes;
+    return !forget;
 }
 
 static void reference_measure(const struct policy *policy, struct policy_measures *measures)
 {
     const struct reference_policy *reference = (const struct reference_policy *)policy;
+    uint64_t used_blocks = reference->used_bytes > 0;
+    uint64_t forgotten_blocks = reference->forgotten_bytes > 0;
     *measures = (struct policy_measures){
-        .reserved_bytes = reference->used_bytes,
+        .reserved_bytes = reserved_bytes(reference),
         .used_bytes = reference->used_bytes,
-        .blocks = reference->used_bytes > 0 ? 1 : 0,
+        .forgotten_bytes = reference->forgotten_bytes,
+        .blocks = used_blocks + forgotten_blocks,
+        .forgotten_blocks = forgotten_blocks,
         .cannot_fragment = true,
     };
 }
@@ -73,7 +96,7 @@ static int reference_check(const struct policy *policy, const struct policy_live
     live->each(live, add_reserved, &sum);
     audit_check(audit, INVARIANT_gpu_reserved_sum, sum == reference->used_bytes);
     audit_check(audit, INVARIANT_gpu_capacity_bound,
-                reference->used_bytes <= reference->capacity_bytes);
+                reserved_bytes(reference) <= live->largest_capacity_bytes);
     return WORSEGPU_OK;
 }
 

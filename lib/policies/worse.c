@@ -90,16 +90,32 @@ static size_t walk(const struct worse_policy *worse, uint64_t size_bytes)
     return at;
 }
 
-/* Takes the first free block of this size; worse->blocks when there is none. `place` is the size's
- * class, or NULL where the list is walked. */
-static size_t take_free_block(struct worse_policy *worse, struct free_class *place,
+/* The first free block of this size; worse->blocks when there is none. `place` is the size's class,
+ * or NULL where the list is walked. */
+static size_t find_free_block(const struct worse_policy *worse, const struct free_class *place,
                               uint64_t size_bytes)
 {
     if (!place)
         return walk(worse, size_bytes);
     if (place->size_bytes == 0 || place->top == FREE_INDEX_NONE)
         return worse->blocks;
-    return free_class_take(place, worse->links);
+    return place->top;
+}
+
+/* Whether a new block fits; what is reserved may be above the capacity after a resize. */
+static bool fits(const struct worse_policy *worse, uint64_t size_bytes)
+{
+    uint64_t capacity = worse->config->gpu_capacity;
+    return worse->reserved_bytes <= capacity && size_bytes <= capacity - worse->reserved_bytes;
+}
+
+/* Takes the block that find_free_block found out of the free ones. */
+static void take_free_block(struct worse_policy *worse, struct free_class *place,
+                            uint64_t size_bytes)
+{
+    if (place)
+        free_class_take(place, worse->links);
+    worse->free_bytes -= size_bytes;
 }
 
 static void append_block(struct worse_policy *worse, struct free_class *place, uint64_t size_bytes)
@@ -124,17 +140,17 @@ static int worse_place(struct policy *policy, const struct policy_request *reque
         return POLICY_HOST;
     uint64_t size = draw_size(worse, request->requested_bytes);
     struct free_class *place = walks(worse) ? NULL : free_index_class(&worse->index, size);
-    size_t blocks = worse->blocks;
-    size_t block = take_free_block(worse, place, size);
-    if (block < blocks) {
-        outcome->blocks_scanned = block + 1;
-        worse->free_bytes -= size;
-    } else {
-        outcome->blocks_scanned = blocks;
-        if (size > worse->config->gpu_capacity - worse->reserved_bytes)
-            return POLICY_FULL;
+    size_t block = find_free_block(worse, place, size);
+    bool found = block < worse->blocks;
+    outcome->blocks_scanned = found ? block + 1 : block;
+    if (!found && !fits(worse, size))
+        return POLICY_FULL;
+    if (!policy_admits(request, size))
+        return POLICY_NOT_ADMITTED;
+    if (found)
+        take_free_block(worse, place, size);
+    else
         append_block(worse, place, size);
-    }
     worse->states[block] = state_word(size, WORSE_USED);
     worse->used_bytes += size;
     outcome->placement = (struct policy_placement){
@@ -146,13 +162,14 @@ static int worse_place(struct policy *policy, const struct policy_request *reque
     return POLICY_PLACED;
 }
 
-static bool worse_release(struct policy *policy, const struct policy_placement *placement)
+static bool worse_release(struct policy *policy, const struct policy_placement *placement,
+                          bool forget)
 {
     struct worse_policy *worse = mine(policy);
     uint64_t size = placement->reserved_bytes;
     size_t block = (size_t)placement->cookie;
     worse->used_bytes -= size;
-    if (python_random_double(worse->random) < worse->config->forget_probability) {
+    if (forget || python_random_double(worse->random) < worse->config->forget_probability) {
         worse->states[block] = state_word(size, WORSE_FORGOTTEN);
         worse->forgotten_bytes += size;
         worse->forgotten_blocks++;

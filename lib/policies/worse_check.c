@@ -36,8 +36,8 @@ static void check_blocks(const struct worse_policy *worse, struct audit *audit, 
     }
 }
 
-static void check_sums(const struct worse_policy *worse, struct audit *audit,
-                       const struct sums *sums)
+static void check_sums(const struct worse_policy *worse, const struct policy_live *live,
+                       struct audit *audit, const struct sums *sums)
 {
     uint64_t reserved =
         sums->bytes[WORSE_FREE] + sums->bytes[WORSE_USED] + sums->bytes[WORSE_FORGOTTEN];
@@ -49,7 +49,7 @@ static void check_sums(const struct worse_policy *worse, struct audit *audit,
     audit_check(audit, INVARIANT_gpu_forgotten_count,
                 worse->forgotten_blocks == sums->blocks[WORSE_FORGOTTEN]);
     audit_check(audit, INVARIANT_gpu_capacity_bound,
-                worse->reserved_bytes <= worse->config->gpu_capacity);
+                worse->reserved_bytes <= live->largest_capacity_bytes);
 }
 
 /* Goes through one class without recursion: `waiting` holds blocks whose own blocks below are still
@@ -139,7 +139,7 @@ int worse_check(const struct policy *policy, const struct policy_live *live, str
 
     struct sums sums = {{0}, {0}};
     check_blocks(worse, audit, &sums);
-    check_sums(worse, audit, &sums);
+    check_sums(worse, live, audit, &sums);
     if (worse->config->scan == WORSEGPU_SCAN_ACCOUNTED)
         check_index(worse, audit, seen, waiting);
     for (size_t i = 0; i < worse->blocks; i++)

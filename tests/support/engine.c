@@ -128,6 +128,8 @@ static void assert_same_event(const struct worsegpu_event *left, const struct wo
     assert_int_equal(left->stream, right->stream);
     assert_int_equal(left->client, right->client);
     assert_int_equal(left->time_us, right->time_us);
+    assert_int_equal(left->rule, right->rule);
+    assert_int_equal(left->action, right->action);
     assert_int_equal(left->tag_bytes, right->tag_bytes);
     assert_memory_equal(left->tag, right->tag, sizeof(left->tag));
 }

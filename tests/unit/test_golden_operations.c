@@ -131,6 +131,9 @@ static void print_event(FILE *out, const struct worsegpu_event *event)
         if (reason)
             fprintf(out, ",\"reason\":\"%s\"", reason);
         break;
+    case WORSEGPU_FAULT:
+        fail_msg("the reference knows no faults");
+        break;
     }
     fprintf(out, ",\"sequence\":%" PRIu64 "}", event->sequence);
 }

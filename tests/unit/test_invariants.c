@@ -127,7 +127,7 @@ static void break_gpu_forgotten_count(worsegpu_allocator *allocator)
 
 static void break_gpu_capacity_bound(worsegpu_allocator *allocator)
 {
-    allocator->config.gpu_capacity = worse_of(allocator)->reserved_bytes - 1;
+    allocator->largest_capacity_bytes = worse_of(allocator)->reserved_bytes - 1;
 }
 
 static void break_free_index_class(worsegpu_allocator *allocator)
@@ -397,9 +397,9 @@ static void test_the_reference_is_audited_too(void **state)
     reference->used_bytes++;
     assert_broken(allocator, "gpu_reserved_sum");
     reference->used_bytes--;
-    reference->capacity_bytes = 699;
+    reference->forgotten_bytes = 301;
     assert_broken(allocator, "gpu_capacity_bound");
-    reference->capacity_bytes = 1000;
+    reference->forgotten_bytes = 300;
     engine_assert_valid(allocator);
     worsegpu_destroy(allocator);
 }

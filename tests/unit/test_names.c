@@ -25,7 +25,8 @@ static void test_operations_have_the_references_words(void **state)
     assert_string_equal(worsegpu_operation_name(WORSEGPU_ALLOCATE), "allocate");
     assert_string_equal(worsegpu_operation_name(WORSEGPU_ALLOCATE_FAILED), "allocate_failed");
     assert_string_equal(worsegpu_operation_name(WORSEGPU_FREE), "free");
-    assert_null(worsegpu_operation_name((enum worsegpu_operation)3));
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_FAULT), "fault"); /* ours */
+    assert_null(worsegpu_operation_name((enum worsegpu_operation)4));
 }
 
 static void test_reasons_have_the_references_words(void **state)
@@ -36,6 +37,22 @@ static void test_reasons_have_the_references_words(void **state)
     assert_string_equal(worsegpu_reason_name(WORSEGPU_GPU_OOM), "gpu_oom");
     assert_string_equal(worsegpu_reason_name(WORSEGPU_FORGOTTEN), "forgotten");
     assert_null(worsegpu_reason_name((enum worsegpu_reason)4));
+}
+
+static void test_every_fault_action_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORSEGPU_FAULT_ACTIONS; i++) {
+        const char *name = worsegpu_fault_action_name((enum worsegpu_fault_action)i);
+        assert_non_null(name);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(name,
+                                    worsegpu_fault_action_name((enum worsegpu_fault_action)j));
+    }
+    assert_null(worsegpu_fault_action_name(WORSEGPU_FAULT_ACTIONS));
+    assert_string_equal(worsegpu_fault_action_name(WORSEGPU_FAULT_OUT_OF_MEMORY), "out_of_memory");
+    assert_string_equal(worsegpu_fault_action_name(WORSEGPU_FAULT_DISCONNECT_AFTER),
+                        "disconnect_after");
 }
 
 static void test_scans_go_both_ways(void **state)
@@ -74,6 +91,7 @@ int main(void)
         cmocka_unit_test(test_devices_have_the_references_words),
         cmocka_unit_test(test_operations_have_the_references_words),
         cmocka_unit_test(test_reasons_have_the_references_words),
+        cmocka_unit_test(test_every_fault_action_has_a_name_of_its_own),
         cmocka_unit_test(test_scans_go_both_ways),
         cmocka_unit_test(test_an_unknown_scan_changes_nothing),
         cmocka_unit_test(test_the_version_is_the_files),

@@ -162,7 +162,9 @@ static void test_every_member_comes_out_as_it_went_in(void **state)
         .stream = 4,
         .client = 5,
         .time_us = 6,
+        .rule = 7,
         .operation = WORSEGPU_FREE,
+        .action = WORSEGPU_FAULT_DISCONNECT_AFTER,
         .device = WORSEGPU_CPU,
         .reason = WORSEGPU_FORGOTTEN,
         .tag_bytes = sizeof(tag),
@@ -179,6 +181,8 @@ static void test_every_member_comes_out_as_it_went_in(void **state)
     assert_int_equal(event->stream, 4);
     assert_int_equal(event->client, 5);
     assert_int_equal(event->time_us, 6);
+    assert_int_equal(event->rule, 7);
+    assert_int_equal(event->action, WORSEGPU_FAULT_DISCONNECT_AFTER);
     assert_int_equal(event->operation, WORSEGPU_FREE);
     assert_int_equal(event->device, WORSEGPU_CPU);
     assert_int_equal(event->reason, WORSEGPU_FORGOTTEN);
