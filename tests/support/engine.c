@@ -70,6 +70,24 @@ struct worsegpu_allocation engine_allocate(worsegpu_allocator *allocator, uint64
     return allocation;
 }
 
+bool engine_admit(void *context, enum worsegpu_device device, uint64_t reserved_bytes)
+{
+    struct engine_admission *admission = context;
+    admission->asked++;
+    admission->device = device;
+    admission->reserved_bytes = reserved_bytes;
+    return admission->answer;
+}
+
+int engine_ask(worsegpu_allocator *allocator, uint64_t requested_bytes,
+               struct engine_admission *admission, struct worsegpu_allocation *allocation)
+{
+    struct worsegpu_request request = engine_request(requested_bytes);
+    request.admit = engine_admit;
+    request.admit_context = admission;
+    return worsegpu_allocate(allocator, &request, allocation);
+}
+
 void engine_assert_valid(worsegpu_allocator *allocator)
 {
     uint64_t checks = 0;

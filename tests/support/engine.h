@@ -27,6 +27,19 @@ struct worsegpu_request engine_request(uint64_t requested_bytes);
 /* Allocates so many bytes, which must work. */
 struct worsegpu_allocation engine_allocate(worsegpu_allocator *allocator, uint64_t requested_bytes);
 
+/* An `admit` that answers as it is told and keeps what it was asked. */
+struct engine_admission {
+    bool answer;
+    uint64_t asked; /* how often */
+    enum worsegpu_device device;
+    uint64_t reserved_bytes;
+};
+bool engine_admit(void *admission, enum worsegpu_device device, uint64_t reserved_bytes);
+
+/* Asks for so many bytes with this admission; the status. */
+int engine_ask(worsegpu_allocator *allocator, uint64_t requested_bytes,
+               struct engine_admission *admission, struct worsegpu_allocation *allocation);
+
 /* Validates; the test fails with the invariant's name when something is broken. */
 void engine_assert_valid(worsegpu_allocator *allocator);
 

@@ -185,7 +185,7 @@ static void test_the_reference_survives_each_failure(void **state)
     assert_survives("reference", WORSEGPU_SCAN_ACCOUNTED, true);
 }
 
-/* Freeing, looking, listing and reading take no memory at all. */
+/* Freeing, forgetting, resizing, looking, listing and reading take no memory at all. */
 static void test_only_allocate_and_validate_take_memory(void **state)
 {
     (void)state;
@@ -203,8 +203,13 @@ static void test_only_allocate_and_validate_take_memory(void **state)
     for (size_t i = 0; i < 200; i++) {
         struct worsegpu_allocation found;
         assert_int_equal(worsegpu_find(allocator, &handles[i], &found), WORSEGPU_OK);
-        assert_int_equal(worsegpu_free(allocator, &handles[i], 0, 0, NULL), WORSEGPU_OK);
+        assert_int_equal(i % 5 ? worsegpu_free(allocator, &handles[i], 0, 0, NULL)
+                               : worsegpu_forget(allocator, &handles[i], 0, 0, NULL),
+                         WORSEGPU_OK);
     }
+    const struct worsegpu_fault fault = {.action = WORSEGPU_FAULT_DELAY};
+    assert_int_equal(worsegpu_record_fault(allocator, &fault), WORSEGPU_OK);
+    assert_int_equal(worsegpu_resize(allocator, 1), WORSEGPU_OK);
     engine_look(allocator, &seen);
     assert_int_equal(worsegpu_trace_clear(allocator), 300);
     assert_int_equal(chaos.requests, 0);

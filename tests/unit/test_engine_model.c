@@ -51,6 +51,7 @@ struct model {
     uint64_t events;
     uint64_t fallbacks;
     uint64_t failures;
+    uint64_t faults;
     uint64_t peak_used;
     uint64_t peak_host;
 };
@@ -95,13 +96,21 @@ static int64_t model_place(struct model *model, uint64_t size)
     return (int64_t)model->block_count++;
 }
 
+/* What the caller adds to a request. */
+enum wish {
+    WISH_NOTHING,
+    WISH_ADMITTED,     /* an admission that says yes */
+    WISH_NOT_ADMITTED, /* one that says no */
+    WISH_HOST,         /* force_host */
+};
+
 struct model_decision {
     int status;
     enum worsegpu_reason reason;
     int64_t block;
 };
 
-static struct model_decision model_allocate(struct model *model, uint64_t requested)
+static struct model_decision model_decide(struct model *model, uint64_t requested)
 {
     static const uint64_t buckets[] = {256, 1024, 4096, 16384};
     struct model_decision decision = {WORSEGPU_OK, WORSEGPU_PROBABILITY, -1};
@@ -115,10 +124,28 @@ static struct model_decision model_allocate(struct model *model, uint64_t reques
         decision.block = model_place(model, size);
         decision.reason = decision.block >= 0 ? WORSEGPU_NO_REASON : WORSEGPU_GPU_OOM;
     }
-    model->events++;
-    if (decision.reason == WORSEGPU_GPU_OOM && !model->config.fallback_on_oom) {
-        model->failures++;
+    if (decision.reason == WORSEGPU_GPU_OOM && !model->config.fallback_on_oom)
         decision.status = WORSEGPU_OUT_OF_MEMORY;
+    return decision;
+}
+
+/* As model_decide; a decision that is not admitted is undone by going back to a copy. */
+static struct model_decision model_allocate(struct model *model, uint64_t requested, enum wish wish)
+{
+    static struct model before;
+    struct model_decision decision = {WORSEGPU_OK, WORSEGPU_GPU_OOM, -1};
+    if (wish == WISH_NOT_ADMITTED)
+        before = *model;
+    if (wish != WISH_HOST)
+        decision = model_decide(model, requested);
+    if (wish == WISH_NOT_ADMITTED && decision.status == WORSEGPU_OK) {
+        *model = before;
+        decision.status = WORSEGPU_NOT_ADMITTED;
+        return decision;
+    }
+    model->events++;
+    if (decision.status == WORSEGPU_OUT_OF_MEMORY) {
+        model->failures++;
         return decision;
     }
     model->fallbacks += decision.reason == WORSEGPU_GPU_OOM;
@@ -131,14 +158,15 @@ static struct model_decision model_allocate(struct model *model, uint64_t reques
     return decision;
 }
 
-static bool model_free(struct model *model, uint64_t id)
+static bool model_free(struct model *model, uint64_t id, bool forget)
 {
     struct model_allocation *allocation = &model->allocations[id];
     allocation->live = false;
     model->events++;
     if (allocation->block < 0)
         return true;
-    bool forgotten = python_random_double(&model->random) < model->config.forget_probability;
+    bool forgotten =
+        forget || python_random_double(&model->random) < model->config.forget_probability;
     model->blocks[allocation->block].state = forgotten ? MODEL_FORGOTTEN : MODEL_FREE;
     return !forgotten;
 }
@@ -169,7 +197,8 @@ static void compare_snapshot(const struct model *model, worsegpu_allocator *allo
         snprintf(printed, sizeof(printed), "%.3f", 1.0 - (double)free_bytes / (double)reserved);
     assert_int_equal(now.gpu_capacity, model->config.gpu_capacity);
     assert_int_equal(now.gpu_reserved, reserved);
-    assert_int_equal(now.gpu_unreserved, model->config.gpu_capacity - reserved);
+    uint64_t capacity = model->config.gpu_capacity;
+    assert_int_equal(now.gpu_unreserved, capacity > reserved ? capacity - reserved : 0);
     assert_int_equal(now.gpu_used, model_sum(model, MODEL_USED));
     assert_int_equal(now.gpu_free, free_bytes);
     assert_int_equal(now.gpu_forgotten, model_sum(model, MODEL_FORGOTTEN));
@@ -189,6 +218,7 @@ static void compare_snapshot(const struct model *model, worsegpu_allocator *allo
     assert_int_equal(now.free_calls, model->last_id - live);
     assert_int_equal(now.oom_fallbacks, model->fallbacks);
     assert_int_equal(now.oom_failures, model->failures);
+    assert_int_equal(now.faults, model->faults);
     assert_int_equal(now.last_sequence, model->events);
 }
 
@@ -227,13 +257,19 @@ static uint64_t offset_of(const struct model *model, int64_t block)
 }
 
 static void allocate_on_all(struct model *model, worsegpu_allocator *const allocators[2],
-                            uint64_t requested)
+                            uint64_t requested, enum wish wish)
 {
-    struct model_decision decision = model_allocate(model, requested);
+    struct model_decision decision = model_allocate(model, requested, wish);
     for (size_t i = 0; i < 2; i++) {
         struct worsegpu_request request = engine_request(requested);
         struct worsegpu_allocation got;
+        struct engine_admission admission = {.answer = wish == WISH_ADMITTED};
+        request.force_host = wish == WISH_HOST;
+        request.admit = admission.answer || wish == WISH_NOT_ADMITTED ? engine_admit : NULL;
+        request.admit_context = &admission;
         assert_int_equal(worsegpu_allocate(allocators[i], &request, &got), decision.status);
+        assert_int_equal(admission.asked,
+                         request.admit && decision.status != WORSEGPU_OUT_OF_MEMORY);
         if (decision.status != WORSEGPU_OK)
             continue;
         assert_int_equal(got.handle.allocation_id, model->last_id);
@@ -247,21 +283,24 @@ static void allocate_on_all(struct model *model, worsegpu_allocator *const alloc
     }
 }
 
-static void free_on_all(struct model *model, worsegpu_allocator *const allocators[2], uint64_t id)
+typedef int (*free_call)(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                         uint64_t client, uint64_t time_us, struct worsegpu_release *release);
+
+static void free_on_all(struct model *model, worsegpu_allocator *const allocators[2], uint64_t id,
+                        bool forget)
 {
+    const free_call free_it = forget ? worsegpu_forget : worsegpu_free;
     if (!model->allocations[id].live) {
         for (size_t i = 0; i < 2; i++)
-            assert_int_equal(
-                worsegpu_free(allocators[i], &model->allocations[id].handles[i], 0, 0, NULL),
-                WORSEGPU_UNKNOWN_HANDLE);
+            assert_int_equal(free_it(allocators[i], &model->allocations[id].handles[i], 0, 0, NULL),
+                             WORSEGPU_UNKNOWN_HANDLE);
         return;
     }
-    bool released = model_free(model, id);
+    bool released = model_free(model, id, forget);
     for (size_t i = 0; i < 2; i++) {
         struct worsegpu_release release;
-        assert_int_equal(
-            worsegpu_free(allocators[i], &model->allocations[id].handles[i], 0, 0, &release),
-            WORSEGPU_OK);
+        assert_int_equal(free_it(allocators[i], &model->allocations[id].handles[i], 0, 0, &release),
+                         WORSEGPU_OK);
         assert_int_equal(release.released, released);
         assert_int_equal(release.allocation_id, id);
     }
@@ -275,6 +314,26 @@ static uint64_t draw_size(struct python_random *random)
     return which < 9 ? usual[which] : 1 + python_random_choice(random, 300000);
 }
 
+/* Up to twice the first capacity, or next to nothing. */
+static void resize_all(struct model *model, worsegpu_allocator *const allocators[2],
+                       uint64_t first_capacity, struct python_random *choices)
+{
+    double share = 2 * python_random_double(choices);
+    bool tiny = python_random_choice(choices, 4) == 0;
+    model->config.gpu_capacity = tiny ? 1 : 1 + (uint64_t)(share * (double)first_capacity);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(worsegpu_resize(allocators[i], model->config.gpu_capacity), WORSEGPU_OK);
+}
+
+static void fault_on_all(struct model *model, worsegpu_allocator *const allocators[2])
+{
+    const struct worsegpu_fault fault = {.action = WORSEGPU_FAULT_DELAY};
+    model->events++;
+    model->faults++;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(worsegpu_record_fault(allocators[i], &fault), WORSEGPU_OK);
+}
+
 struct character {
     double gpu_probability;
     double forget_probability;
@@ -282,7 +341,27 @@ struct character {
     bool fallback;
 };
 
-static void run(const struct character *character, unsigned seed)
+/* One step. With `meddling` there is somebody who forces, forbids, forgets and resizes. */
+static void step_on_all(struct model *model, worsegpu_allocator *const allocators[2],
+                        const struct character *character, struct python_random *choices,
+                        bool growing, bool meddling)
+{
+    if (meddling && python_random_choice(choices, 40) == 0)
+        resize_all(model, allocators, character->capacity, choices);
+    if (meddling && python_random_choice(choices, 20) == 0)
+        fault_on_all(model, allocators);
+    if (growing || model->last_id == 0) {
+        uint32_t which = meddling ? python_random_choice(choices, 12) : 0;
+        enum wish wish = which <= WISH_HOST ? (enum wish)which : WISH_NOTHING;
+        allocate_on_all(model, allocators, draw_size(choices), wish);
+        return;
+    }
+    bool forget = meddling && python_random_choice(choices, 6) == 0;
+    free_on_all(model, allocators, 1 + python_random_choice(choices, (uint32_t)model->last_id),
+                forget);
+}
+
+static void run(const struct character *character, unsigned seed, bool meddling)
 {
     char text[12];
     struct python_random choices;
@@ -308,11 +387,7 @@ static void run(const struct character *character, unsigned seed)
 
     for (int step = 0; step < STEPS; step++) {
         bool growing = python_random_choice(&choices, 100) < (step / 300 % 2 ? 40U : 62U);
-        if (growing || model->last_id == 0)
-            allocate_on_all(model, allocators, draw_size(&choices));
-        else
-            free_on_all(model, allocators,
-                        1 + python_random_choice(&choices, (uint32_t)model->last_id));
+        step_on_all(model, allocators, character, &choices, growing, meddling);
         if (step % 50 != 0)
             continue;
         for (size_t i = 0; i < 2; i++) {
@@ -338,13 +413,24 @@ static const struct character characters[] = {
     {0.0, 0.2, 1 << 20, false},             /* never the GPU */
 };
 
+static void run_all(bool meddling)
+{
+    for (size_t i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
+        for (unsigned seed = 0; seed < 8; seed++)
+            run(&characters[i], seed, meddling);
+    }
+}
+
 static void test_random_use_agrees_with_the_naive_model(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
-        for (unsigned seed = 0; seed < 8; seed++)
-            run(&characters[i], seed);
-    }
+    run_all(false);
+}
+
+static void test_random_meddling_agrees_with_the_naive_model(void **state)
+{
+    (void)state;
+    run_all(true);
 }
 
 /* No model can keep up with these numbers, but the audit can. */
@@ -382,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_use_agrees_with_the_naive_model),
+        cmocka_unit_test(test_random_meddling_agrees_with_the_naive_model),
         cmocka_unit_test(test_a_hundred_thousand_live_stay_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

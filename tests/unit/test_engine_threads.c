@@ -26,6 +26,7 @@ struct worker {
     uint64_t number;
     uint64_t allocations;
     uint64_t frees;
+    uint64_t faults;
     uint64_t wrong;
 };
 
@@ -48,8 +49,10 @@ static void allocate_one(struct worker *worker, struct worsegpu_handle *handle, 
 static void free_one(struct worker *worker, const struct worsegpu_handle *handle)
 {
     struct worsegpu_release release = {0};
-    worker->wrong +=
-        worsegpu_free(worker->allocator, handle, worker->number, 0, &release) != WORSEGPU_OK;
+    int status = worker->frees % 7 == 6
+                     ? worsegpu_forget(worker->allocator, handle, worker->number, 0, &release)
+                     : worsegpu_free(worker->allocator, handle, worker->number, 0, &release);
+    worker->wrong += status != WORSEGPU_OK;
     worker->wrong += release.owner != worker;
     worker->frees++;
     worker->wrong +=
@@ -75,6 +78,15 @@ static void look_around(struct worker *worker)
         worker->wrong += events[i].sequence != events[i - 1].sequence + 1;
 }
 
+/* What somebody outside may do to a running GPU. */
+static void meddle(struct worker *worker, uint64_t round)
+{
+    const struct worsegpu_fault fault = {.action = WORSEGPU_FAULT_DELAY, .client = worker->number};
+    worker->wrong += worsegpu_record_fault(worker->allocator, &fault) != WORSEGPU_OK;
+    worker->faults++;
+    worker->wrong += worsegpu_resize(worker->allocator, (round + 1) << 16) != WORSEGPU_OK;
+}
+
 static void *work(void *context)
 {
     struct worker *worker = context;
@@ -87,6 +99,8 @@ static void *work(void *context)
             allocate_one(worker, &held[count++], round);
         if (round % 64 == 0)
             look_around(worker);
+        if (round % 100 == 99)
+            meddle(worker, round);
         if (round % 512 == 0)
             worker->wrong += worsegpu_validate(worker->allocator, NULL, NULL) != WORSEGPU_OK;
         if (round % 700 == 699)
@@ -111,10 +125,12 @@ static void hammer(const char *policy)
     }
     uint64_t allocations = 0;
     uint64_t frees = 0;
+    uint64_t faults = 0;
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
         allocations += workers[i].allocations;
         frees += workers[i].frees;
+        faults += workers[i].faults;
     }
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(workers[i].wrong, 0);
@@ -124,7 +140,8 @@ static void hammer(const char *policy)
     assert_int_equal(snapshot.active_allocations, 0);
     assert_int_equal(snapshot.allocate_calls, allocations);
     assert_int_equal(snapshot.free_calls, frees);
-    assert_int_equal(snapshot.last_sequence, allocations + frees);
+    assert_int_equal(snapshot.faults, faults);
+    assert_int_equal(snapshot.last_sequence, allocations + frees + faults);
     worsegpu_destroy(allocator);
 }
 

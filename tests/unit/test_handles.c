@@ -21,6 +21,7 @@ static void assert_unknown(worsegpu_allocator *allocator, const struct worsegpu_
     engine_look(allocator, &before);
     assert_int_equal(worsegpu_find(allocator, handle, &found), WORSEGPU_UNKNOWN_HANDLE);
     assert_int_equal(worsegpu_free(allocator, handle, 1, 2, NULL), WORSEGPU_UNKNOWN_HANDLE);
+    assert_int_equal(worsegpu_forget(allocator, handle, 1, 2, NULL), WORSEGPU_UNKNOWN_HANDLE);
     engine_look(allocator, &after);
     engine_assert_same(&before, &after, false);
     assert_memory_equal(&random, &allocator->random, sizeof(random));
