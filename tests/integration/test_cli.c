@@ -281,6 +281,7 @@ static void test_long_lists_and_traces_come_whole(void **state)
     cJSON_Delete(document);
     assert_int_equal(real_lines(run(&daemon, "list", NULL).output), 2501);
     assert_int_equal(real_lines(run(&daemon, "trace", "--limit", "7", NULL).output), 8);
+    assert_int_equal(run(&daemon, "trace", "--limit", "0", NULL).status, 2);
 }
 
 static void test_trace_clear_forgets_and_the_loss_is_told(void **state)
