@@ -25,10 +25,9 @@ int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t
     return WORSEGPU_OK;
 }
 
-void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted)
+/* The leases of a shared one: some are in holdings, detached ones in none. */
+static void destroy_leases(const struct worsegpu_memory *memory, struct hosted *hosted)
 {
-    if (!hosted)
-        return;
     struct worsegpu_allocation page[32];
     size_t count;
     bool more = true;
@@ -37,6 +36,16 @@ void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted)
         for (size_t index = 0; index < count; index++)
             lease_destroy(memory, page[index].owner);
     }
+}
+
+void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted)
+{
+    if (!hosted)
+        return;
+    if (hosted->shared)
+        destroy_leases(memory, hosted);
+    else
+        hosted_drain(memory, hosted, SIZE_MAX);
     worsegpu_destroy(hosted->engine);
     memory_release_array(memory, hosted, 1, sizeof(*hosted));
 }
@@ -45,11 +54,10 @@ size_t hosted_drain(const struct worsegpu_memory *memory, struct hosted *hosted,
 {
     size_t done = 0;
     struct lease *lease;
+    /* Nobody can name this allocator any more: neither its tags nor its engine need to be told. */
     while (done < budget && (lease = TAILQ_FIRST(&hosted->holding.leases)) != NULL) {
-        struct worsegpu_handle handle = lease->handle;
-        lease_leave(lease);
+        TAILQ_REMOVE(&hosted->holding.leases, lease, link);
         lease_destroy(memory, lease);
-        worsegpu_free(hosted->engine, &handle, hosted->holding.client, 0, NULL);
         done++;
     }
     return done;

@@ -38,7 +38,8 @@ int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t
 /* Ends it at once with all leases on it. NULL is fine. */
 void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted);
 
-/* Gives back at most `budget` leases of a private one; how many there were. */
+/* Gives back at most `budget` leases of a private one that has ended, so that hosted_destroy has
+ * little left to do; how many there were. Nothing else may be done with it from then on. */
 size_t hosted_drain(const struct worsegpu_memory *memory, struct hosted *hosted, size_t budget);
 
 struct hosted *hosted_find(struct hosted_list *list, const char *name, size_t name_bytes);

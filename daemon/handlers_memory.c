@@ -100,6 +100,8 @@ const struct answered *handle_allocate(struct call *call)
     call->cost += cost_of_scan(call->hosted->engine);
     bool detached = request_has(request, PARAMETER_detached) && params->detached;
     lease_enter(lease, holding, &allocation, call->connection->peer.uid, detached);
+    if (call->reply.silent)
+        return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
     write_placement(&allocation, call->reply.out);
     return reply_end_result(&call->reply);
@@ -174,6 +176,8 @@ const struct answered *handle_free(struct call *call)
     worsegpu_free(call->hosted->engine, &handle, call->connection->number, call->now.wall_us,
                   &release);
     lease_destroy(call->server->memory, release.owner);
+    if (call->reply.silent)
+        return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
     json_writer_member_u64(call->reply.out, "allocation_id", release.allocation_id);
     json_writer_member_text(call->reply.out, "device", worsegpu_device_name(release.device));
