@@ -26,7 +26,7 @@ int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t
 }
 
 /* The leases of a shared one: some are in holdings, detached ones in none. */
-static void destroy_leases(const struct worsegpu_memory *memory, struct hosted *hosted)
+static void destroy_leases(struct lease_pool *leases, struct hosted *hosted)
 {
     struct worsegpu_allocation page[32];
     size_t count;
@@ -34,30 +34,31 @@ static void destroy_leases(const struct worsegpu_memory *memory, struct hosted *
     for (uint64_t after = 0; more; after = count ? page[count - 1].handle.allocation_id : after) {
         worsegpu_list(hosted->engine, after, page, sizeof(page) / sizeof(page[0]), &count, &more);
         for (size_t index = 0; index < count; index++)
-            lease_destroy(memory, page[index].owner);
+            lease_pool_give(leases, page[index].owner);
     }
 }
 
-void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted)
+void hosted_destroy(const struct worsegpu_memory *memory, struct lease_pool *leases,
+                    struct hosted *hosted)
 {
     if (!hosted)
         return;
     if (hosted->shared)
-        destroy_leases(memory, hosted);
+        destroy_leases(leases, hosted);
     else
-        hosted_drain(memory, hosted, SIZE_MAX);
+        hosted_drain(leases, hosted, SIZE_MAX);
     worsegpu_destroy(hosted->engine);
     memory_release_array(memory, hosted, 1, sizeof(*hosted));
 }
 
-size_t hosted_drain(const struct worsegpu_memory *memory, struct hosted *hosted, size_t budget)
+size_t hosted_drain(struct lease_pool *leases, struct hosted *hosted, size_t budget)
 {
     size_t done = 0;
     struct lease *lease;
     /* Nobody can name this allocator any more: neither its tags nor its engine need to be told. */
     while (done < budget && (lease = TAILQ_FIRST(&hosted->holding.leases)) != NULL) {
         TAILQ_REMOVE(&hosted->holding.leases, lease, link);
-        lease_destroy(memory, lease);
+        lease_pool_give(leases, lease);
         done++;
     }
     return done;

@@ -87,14 +87,14 @@ const struct answered *handle_allocate(struct call *call)
                 &call->reply, ERROR_NAME_IN_USE,
                 "this connection has a live allocation with this tag; free it or take another");
     }
-    struct lease *lease = lease_create(call->server->memory);
+    struct lease *lease = lease_pool_take(&call->server->leases);
     if (!lease)
         return refuse_allocate(call, WORSEGPU_NO_MEMORY);
     wanted.owner = lease;
     struct worsegpu_allocation allocation;
     int status = worsegpu_allocate(call->hosted->engine, &wanted, &allocation);
     if (status != WORSEGPU_OK) {
-        lease_destroy(call->server->memory, lease);
+        lease_pool_give(&call->server->leases, lease);
         return refuse_allocate(call, status);
     }
     call->cost += cost_of_scan(call->hosted->engine);
@@ -175,7 +175,7 @@ const struct answered *handle_free(struct call *call)
     lease_leave(allocation.owner); /* before the engine's copy of its tag goes */
     worsegpu_free(call->hosted->engine, &handle, call->connection->number, call->now.wall_us,
                   &release);
-    lease_destroy(call->server->memory, release.owner);
+    lease_pool_give(&call->server->leases, release.owner);
     if (call->reply.silent)
         return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
