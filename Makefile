@@ -193,11 +193,13 @@ STILL := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 sanitize: ## tests under ASan and UBSan, the library's thread tests under TSan
 	@tools/deps.sh build test
 	@$(call variant,sanitize-asan,$(ASAN)) programs tests
-	@UBSAN_OPTIONS=print_stacktrace=1 WORSEGPU_BUILD='$(BUILD)/sanitize-asan' WRAPPER='$(STILL)' $(RUN_TESTS) \
-		$(patsubst $(BUILD)/%,$(BUILD)/sanitize-asan/%,$(ALL_TESTS))
 	@$(call variant,sanitize-tsan,$(TSAN)) thread-tests
-	@WORSEGPU_BUILD='$(BUILD)/sanitize-tsan' WRAPPER='$(STILL)' $(RUN_TESTS) \
-		$(patsubst $(BUILD)/%,$(BUILD)/sanitize-tsan/%,$(THREAD_TESTS))
+	@failed=; \
+	UBSAN_OPTIONS=print_stacktrace=1 WORSEGPU_BUILD='$(BUILD)/sanitize-asan' WRAPPER='$(STILL)' $(RUN_TESTS) \
+		$(patsubst $(BUILD)/%,$(BUILD)/sanitize-asan/%,$(ALL_TESTS)) || failed=yes; \
+	WORSEGPU_BUILD='$(BUILD)/sanitize-tsan' WRAPPER='$(STILL)' $(RUN_TESTS) \
+		$(patsubst $(BUILD)/%,$(BUILD)/sanitize-tsan/%,$(THREAD_TESTS)) || failed=yes; \
+	test -z "$$failed"
 .PHONY: thread-tests
 thread-tests: $(THREAD_TESTS)
 
@@ -211,8 +213,10 @@ coverage: ## lines and branches that the tests run, for each folder
 	@tools/deps.sh build test coverage
 	@find '$(BUILD)/coverage' -name '*.gcda' -delete 2>/dev/null || true
 	@$(SUBMAKE) CC=gcc BUILD='$(BUILD)/coverage' HARDENING= CFLAGS='-O0 -g' EXTRA_CFLAGS=--coverage programs tests
-	@WORSEGPU_BUILD='$(BUILD)/coverage' $(RUN_TESTS) $(patsubst $(BUILD)/%,$(BUILD)/coverage/%,$(ALL_TESTS))
-	@tools/coverage.sh '$(BUILD)/coverage'
+	@failed=; \
+	WORSEGPU_BUILD='$(BUILD)/coverage' $(RUN_TESTS) \
+		$(patsubst $(BUILD)/%,$(BUILD)/coverage/%,$(ALL_TESTS)) || failed=yes; \
+	tools/coverage.sh '$(BUILD)/coverage' && test -z "$$failed"
 
 bench: ## measure speed: ratios and rates, no verdicts
 	@tools/deps.sh build test

@@ -2,29 +2,11 @@
 #include "base/memory.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     FIRST_CAPACITY = 16 /* items that a growing array starts with */
 };
-
-static void *system_resize(void *context, void *pointer, size_t old_bytes, size_t new_bytes)
-{
-    (void)context;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        free(pointer);
-        return NULL;
-    }
-    return realloc(pointer, new_bytes);
-}
-
-const struct worsegpu_memory *memory_system(void)
-{
-    static const struct worsegpu_memory source = {.resize = system_resize, .context = NULL};
-    return &source;
-}
 
 void *memory_allocate_array(const struct worsegpu_memory *memory, size_t count, size_t item_bytes)
 {

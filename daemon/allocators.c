@@ -25,31 +25,40 @@ int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t
     return WORSEGPU_OK;
 }
 
-void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted)
+/* The leases of a shared one: some are in holdings, detached ones in none. */
+static void destroy_leases(struct lease_pool *leases, struct hosted *hosted)
 {
-    if (!hosted)
-        return;
     struct worsegpu_allocation page[32];
     size_t count;
     bool more = true;
     for (uint64_t after = 0; more; after = count ? page[count - 1].handle.allocation_id : after) {
         worsegpu_list(hosted->engine, after, page, sizeof(page) / sizeof(page[0]), &count, &more);
         for (size_t index = 0; index < count; index++)
-            lease_destroy(memory, page[index].owner);
+            lease_pool_give(leases, page[index].owner);
     }
+}
+
+void hosted_destroy(const struct worsegpu_memory *memory, struct lease_pool *leases,
+                    struct hosted *hosted)
+{
+    if (!hosted)
+        return;
+    if (hosted->shared)
+        destroy_leases(leases, hosted);
+    else
+        hosted_drain(leases, hosted, SIZE_MAX);
     worsegpu_destroy(hosted->engine);
     memory_release_array(memory, hosted, 1, sizeof(*hosted));
 }
 
-size_t hosted_drain(const struct worsegpu_memory *memory, struct hosted *hosted, size_t budget)
+size_t hosted_drain(struct lease_pool *leases, struct hosted *hosted, size_t budget)
 {
     size_t done = 0;
     struct lease *lease;
+    /* Nobody can name this allocator any more: neither its tags nor its engine need to be told. */
     while (done < budget && (lease = TAILQ_FIRST(&hosted->holding.leases)) != NULL) {
-        struct worsegpu_handle handle = lease->handle;
-        lease_leave(lease);
-        lease_destroy(memory, lease);
-        worsegpu_free(hosted->engine, &handle, hosted->holding.client, 0, NULL);
+        TAILQ_REMOVE(&hosted->holding.leases, lease, link);
+        lease_pool_give(leases, lease);
         done++;
     }
     return done;

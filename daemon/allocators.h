@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
+#include "daemon/lease_pool.h"
 #include "daemon/leases.h"
 #include "proto/json_writer.h"
 
@@ -36,10 +37,12 @@ int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t
                   struct hosted **hosted);
 
 /* Ends it at once with all leases on it. NULL is fine. */
-void hosted_destroy(const struct worsegpu_memory *memory, struct hosted *hosted);
+void hosted_destroy(const struct worsegpu_memory *memory, struct lease_pool *leases,
+                    struct hosted *hosted);
 
-/* Gives back at most `budget` leases of a private one; how many there were. */
-size_t hosted_drain(const struct worsegpu_memory *memory, struct hosted *hosted, size_t budget);
+/* Gives back at most `budget` leases of a private one that has ended, so that hosted_destroy has
+ * little left to do; how many there were. Nothing else may be done with it from then on. */
+size_t hosted_drain(struct lease_pool *leases, struct hosted *hosted, size_t budget);
 
 struct hosted *hosted_find(struct hosted_list *list, const char *name, size_t name_bytes);
 

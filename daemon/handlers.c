@@ -19,7 +19,7 @@ enum {
 static bool fits(const struct call *call)
 {
     const struct json_writer *out = call->reply.out;
-    return out->max_bytes - out->length > 2 * LONGEST_ITEM;
+    return out->max_bytes - out->length > 2 * (size_t)LONGEST_ITEM;
 }
 
 /* ---------------------------------------------------------------------------------------- info */

@@ -87,19 +87,21 @@ const struct answered *handle_allocate(struct call *call)
                 &call->reply, ERROR_NAME_IN_USE,
                 "this connection has a live allocation with this tag; free it or take another");
     }
-    struct lease *lease = lease_create(call->server->memory);
+    struct lease *lease = lease_pool_take(&call->server->leases);
     if (!lease)
         return refuse_allocate(call, WORSEGPU_NO_MEMORY);
     wanted.owner = lease;
     struct worsegpu_allocation allocation;
     int status = worsegpu_allocate(call->hosted->engine, &wanted, &allocation);
     if (status != WORSEGPU_OK) {
-        lease_destroy(call->server->memory, lease);
+        lease_pool_give(&call->server->leases, lease);
         return refuse_allocate(call, status);
     }
     call->cost += cost_of_scan(call->hosted->engine);
     bool detached = request_has(request, PARAMETER_detached) && params->detached;
     lease_enter(lease, holding, &allocation, call->connection->peer.uid, detached);
+    if (call->reply.silent)
+        return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
     write_placement(&allocation, call->reply.out);
     return reply_end_result(&call->reply);
@@ -173,7 +175,9 @@ const struct answered *handle_free(struct call *call)
     lease_leave(allocation.owner); /* before the engine's copy of its tag goes */
     worsegpu_free(call->hosted->engine, &handle, call->connection->number, call->now.wall_us,
                   &release);
-    lease_destroy(call->server->memory, release.owner);
+    lease_pool_give(&call->server->leases, release.owner);
+    if (call->reply.silent)
+        return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
     json_writer_member_u64(call->reply.out, "allocation_id", release.allocation_id);
     json_writer_member_text(call->reply.out, "device", worsegpu_device_name(release.device));

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
-
 static int compare_tags(const struct lease *left, const struct lease *right)
 {
     if (left->tag_bytes != right->tag_bytes)
@@ -21,11 +19,6 @@ void holding_init(struct holding *holding, struct hosted *hosted, uint64_t clien
     holding->client = client;
     TAILQ_INIT(&holding->leases);
     RB_INIT(&holding->tags);
-}
-
-struct lease *lease_create(const struct worsegpu_memory *memory)
-{
-    return memory_allocate_zeroed(memory, 1, sizeof(struct lease));
 }
 
 void lease_enter(struct lease *lease, struct holding *holding,
@@ -52,11 +45,6 @@ void lease_leave(struct lease *lease)
     TAILQ_REMOVE(&lease->holding->leases, lease, link);
     lease->holding = NULL;
     lease->tag = NULL;
-}
-
-void lease_destroy(const struct worsegpu_memory *memory, struct lease *lease)
-{
-    memory_release_array(memory, lease, 1, sizeof(*lease));
 }
 
 struct lease *holding_find_tag(struct holding *holding, const char *tag, size_t tag_bytes)

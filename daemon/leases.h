@@ -15,7 +15,6 @@
 
 #include <bsd/sys/tree.h>
 
-#include "base/worsegpu_memory.h"
 #include "lib/worsegpu.h"
 
 struct holding;
@@ -48,18 +47,12 @@ TAILQ_HEAD(holding_list, holding);
 
 void holding_init(struct holding *holding, struct hosted *hosted, uint64_t client);
 
-/* An empty lease, in no holding yet; NULL without memory. */
-struct lease *lease_create(const struct worsegpu_memory *memory);
-
 /* Enters a lease for a new allocation. The tag, if any, must not be in the holding. */
 void lease_enter(struct lease *lease, struct holding *holding,
                  const struct worsegpu_allocation *allocation, uid_t uid, bool detached);
 
 /* Takes it out of its holding, if it is in one. A detached one lives on without it. */
 void lease_leave(struct lease *lease);
-
-/* Ends it. The allocation must be gone. NULL is fine. */
-void lease_destroy(const struct worsegpu_memory *memory, struct lease *lease);
 
 /* The lease with this tag, or NULL. O(log n). */
 struct lease *holding_find_tag(struct holding *holding, const char *tag, size_t tag_bytes);

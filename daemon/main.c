@@ -103,6 +103,16 @@ static void set_up_loop(struct program *program)
     }
 }
 
+/* Holds SIGTERM and SIGINT back (SIG_BLOCK), or lets them come (SIG_UNBLOCK). */
+static void hold_signals(int how)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(how, &signals, NULL);
+}
+
 static void log_start(struct program *program)
 {
     const struct hosted *hosted = TAILQ_FIRST(&program->server.shared);
@@ -137,6 +147,7 @@ static int serve(struct program *program)
 {
     char path[SOCKET_WISH_SIZE];
     char message[SOCKET_MESSAGE_SIZE];
+    hold_signals(SIG_BLOCK); /* else one that comes before its handler would leave files behind */
     if (find_path(program, path, message) != 0 ||
         socket_file_open(&program->socket, path, message) != 0) {
         log_write(&program->log, LOG_LEVEL_ERROR, "%s", message);
@@ -145,6 +156,7 @@ static int serve(struct program *program)
     }
     int status = transport_init(&program->transport, &program->loop, &program->server);
     set_up_loop(program);
+    hold_signals(SIG_UNBLOCK);
     if (status == 0)
         status = listener_start(&program->listener, &program->loop, program->socket.descriptor,
                                 &program->transport);

@@ -201,6 +201,8 @@ void options_release(struct options *options)
 
 struct file_reading {
     struct options *options;
+    FILE *file;
+    int line;                 /* the last one that was read */
     const bool *given_before; /* by the command line: those stay */
     bool seen[OPTIONS];
     bool failed;
@@ -224,7 +226,7 @@ static size_t option_of_key(const char *key)
     return index;
 }
 
-/* Notes the first thing that is wrong; inih tells its line afterwards. */
+/* Notes the first thing that is wrong; the line being read is the one. */
 __attribute__((format(printf, 2, 3))) static int wrong_in_file(struct file_reading *reading,
                                                                const char *format, ...)
 {
@@ -267,28 +269,49 @@ static int take_file_value(void *user, const char *section, const char *name, co
     return 0;
 }
 
+/* A line for inih, which cannot say at which one a value was, cuts long ones in pieces and takes
+ * an indented one for more of the value before it. Nothing more once something is wrong. */
+static char *read_file_line(char *text, int size, void *stream)
+{
+    struct file_reading *reading = stream;
+    if (reading->failed || !fgets(text, size, reading->file))
+        return NULL;
+    reading->line++;
+    if (!strchr(text, '\n') && !feof(reading->file)) {
+        wrong_in_file(reading,
+                      "a line is at most %d bytes; what is longer can be given on the command line",
+                      size - 2);
+        return NULL;
+    }
+    size_t blanks = strspn(text, " \t");
+    memmove(text, text + blanks, strlen(text + blanks) + 1);
+    return text;
+}
+
 enum options_result options_read_file(struct options *options, const char *path, const bool *given,
                                       char message[OPTIONS_MESSAGE_SIZE])
 {
-    struct file_reading reading = {.options = options, .given_before = given};
-    FILE *file = fopen(path, "re");
-    if (!file) {
+    struct file_reading reading = {
+        .options = options, .file = fopen(path, "re"), .given_before = given};
+    if (!reading.file) {
         snprintf(message, OPTIONS_MESSAGE_SIZE, "cannot read %.256s: %s", path, strerror(errno));
         return OPTIONS_WRONG;
     }
-    int line = ini_parse_file(file, take_file_value, &reading);
-    bool unreadable = ferror(file) != 0;
-    fclose(file);
-    if (line == 0 && !unreadable)
+    int line = ini_parse_stream(read_file_line, &reading, take_file_value, &reading);
+    bool unreadable = ferror(reading.file) != 0;
+    fclose(reading.file);
+    if (line == 0 && !unreadable && !reading.failed)
         return OPTIONS_FINE;
-    if (line == -2 || (reading.failed && reading.result == OPTIONS_NO_MEMORY))
+    if (reading.failed && reading.result == OPTIONS_NO_MEMORY)
         return OPTIONS_NO_MEMORY;
     if (unreadable)
         snprintf(message, OPTIONS_MESSAGE_SIZE, "cannot read %.256s", path);
+    else if (line > 0 && (!reading.failed || line < reading.line))
+        snprintf(message, OPTIONS_MESSAGE_SIZE,
+                 "%.100s:%d: this is neither 'key = value' nor a [section]", path, line);
     else
-        snprintf(message, OPTIONS_MESSAGE_SIZE, "%.100s:%d: %s", path, line,
-                 reading.failed ? reading.message
-                                : "this is neither 'key = value' nor a [section], or too long");
+        snprintf(message, OPTIONS_MESSAGE_SIZE, "%.100s:%d: %s", path, reading.line,
+                 reading.message);
     return OPTIONS_WRONG;
 }
 

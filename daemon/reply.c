@@ -21,6 +21,8 @@ void reply_init(struct reply *reply, struct json_writer *out, const struct reque
 
 static void begin(struct reply *reply)
 {
+    if (reply->silent)
+        reply->out->failure = JSON_WRITER_MUTED; /* until it is cut at the end */
     json_writer_begin_object(reply->out);
     json_writer_member_text(reply->out, "jsonrpc", "2.0");
     json_writer_key(reply->out, "id");
@@ -55,6 +57,12 @@ static const struct answered *end_error(struct reply *reply)
     json_writer_end_object(reply->out);
     json_writer_end_object(reply->out);
     return end(reply);
+}
+
+const struct answered *reply_nothing(struct reply *reply)
+{
+    json_writer_cut(reply->out, reply->start);
+    return &done;
 }
 
 void reply_begin_result(struct reply *reply)

@@ -29,6 +29,10 @@ enum {
 
 void reply_init(struct reply *reply, struct json_writer *out, const struct request *request);
 
+/* The answer to a notification that went well: none. For handlers that are worth the trouble of not
+ * writing what would be cut off again; `reply->silent` says when. */
+const struct answered *reply_nothing(struct reply *reply);
+
 /* A result: begin, write the members of the object, end. */
 void reply_begin_result(struct reply *reply);
 const struct answered *reply_end_result(struct reply *reply);

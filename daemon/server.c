@@ -93,6 +93,7 @@ int server_init(struct server *server, const struct options *options,
     server->started = now;
     server->max_connections = options->max_connections;
     request_decoder_init(&server->decoder, memory);
+    lease_pool_init(&server->leases, memory);
     TAILQ_INIT(&server->shared);
     TAILQ_INIT(&server->graveyard);
     TAILQ_INIT(&server->endings);
@@ -119,7 +120,7 @@ static void destroy_all(struct server *server, struct hosted_list *list)
     struct hosted *hosted;
     while ((hosted = TAILQ_FIRST(list)) != NULL) {
         TAILQ_REMOVE(list, hosted, link);
-        hosted_destroy(server->memory, hosted);
+        hosted_destroy(server->memory, &server->leases, hosted);
     }
 }
 
@@ -132,6 +133,7 @@ void server_release(struct server *server)
     }
     destroy_all(server, &server->graveyard);
     destroy_all(server, &server->shared);
+    lease_pool_release(&server->leases);
     request_decoder_release(&server->decoder);
     memory_release_array(server->memory, server->spare, server->spare_capacity, 1);
 }
@@ -147,7 +149,7 @@ static size_t reap_holding(struct server *server, struct holding *holding, size_
         bool detached = lease->detached;
         lease_leave(lease);
         if (!detached) {
-            lease_destroy(server->memory, lease);
+            lease_pool_give(&server->leases, lease);
             worsegpu_free(holding->hosted->engine, &handle, holding->client, now.wall_us, NULL);
         }
         done++;
@@ -168,11 +170,11 @@ bool server_reap(struct server *server, struct moment now)
     }
     struct hosted *hosted;
     while (budget && (hosted = TAILQ_FIRST(&server->graveyard)) != NULL) {
-        budget -= hosted_drain(server->memory, hosted, budget);
+        budget -= hosted_drain(&server->leases, hosted, budget);
         if (!TAILQ_EMPTY(&hosted->holding.leases))
             return true;
         TAILQ_REMOVE(&server->graveyard, hosted, link);
-        hosted_destroy(server->memory, hosted);
+        hosted_destroy(server->memory, &server->leases, hosted);
     }
     return server_must_reap(server);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/allocators.h"
+#include "daemon/lease_pool.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "proto/request.h"
@@ -30,6 +31,7 @@ struct server {
     const struct worsegpu_memory *memory;
     struct log *log;
     struct request_decoder decoder;
+    struct lease_pool leases;
     struct hosted_list shared;
     struct hosted_list graveyard; /* private allocators that have ended */
     struct holding_list endings;  /* what ended connections still hold in shared ones */

@@ -24,13 +24,16 @@ void handle_table_init(struct handle_table *table, const struct keyed_hash *hash
 
 static void release_tag(struct handle_table *table, struct handle_record *record)
 {
+    if (!record->tag)
+        return;
     memory_release_array(table->memory, record->tag, record->tag_bytes, 1);
     record->tag = NULL;
+    table->tagged--;
 }
 
 void handle_table_release(struct handle_table *table)
 {
-    for (size_t i = 0; i < table->length; i++) {
+    for (size_t i = 0; table->tagged > 0 && i < table->length; i++) {
         if (table->records[i].skip == 0)
             release_tag(table, &table->records[i]);
     }
@@ -116,6 +119,7 @@ void handle_table_append(struct handle_table *table, const struct handle_record 
     struct handle_record *added = &table->records[table->length++];
     *added = *record;
     added->skip = 0;
+    table->tagged += added->tag != NULL;
     table->live++;
 }
 

@@ -48,6 +48,7 @@ struct handle_table {
     size_t capacity;
     size_t length; /* records in the array, holes included */
     size_t live;
+    size_t tagged;             /* live ones that have a tag */
     size_t survivors;          /* the first records: those that the slots lead to, dead or alive */
     struct handle_slot *slots; /* not initialised before the first squeeze */
     size_t slot_count;         /* a power of two, at least twice the live ones; or 0 */

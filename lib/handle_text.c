@@ -1,6 +1,5 @@
 /* Handles as text: "ID-" and 32 lowercase hex digits. */
-#include <inttypes.h>
-#include <stdio.h>
+#include <stddef.h>
 
 #include "lib/secrets.h"
 #include "lib/worsegpu.h"
@@ -9,8 +8,17 @@ void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
                              char text[WORSEGPU_HANDLE_TEXT_SIZE])
 {
     static const char digits[] = "0123456789abcdef";
-    int length = snprintf(text, WORSEGPU_HANDLE_TEXT_SIZE, "%" PRIu64 "-", handle->allocation_id);
-    char *at = text + length;
+    char reversed[20];
+    size_t length = 0;
+    uint64_t id = handle->allocation_id;
+    do {
+        reversed[length++] = (char)('0' + id % 10);
+        id /= 10;
+    } while (id > 0);
+    char *at = text;
+    while (length > 0)
+        *at++ = reversed[--length];
+    *at++ = '-';
     for (size_t i = 0; i < SECRET_BYTES; i++) {
         *at++ = digits[handle->secret[i] >> 4];
         *at++ = digits[handle->secret[i] & 15];

@@ -13,7 +13,8 @@
 enum json_writer_failure {
     JSON_WRITER_FINE,
     JSON_WRITER_NO_MEMORY,
-    JSON_WRITER_TOO_LONG
+    JSON_WRITER_TOO_LONG,
+    JSON_WRITER_MUTED /* set by the caller: what follows is not wanted; a cut ends it */
 };
 
 struct json_writer {

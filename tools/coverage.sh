@@ -13,9 +13,9 @@ gcovr --root . --object-directory "$build/obj" --exclude 'tests/' --exclude-unre
 row() { # NAME FILTER: one line from gcovr's three of summary
     gcovr --root . --add-tracefile "$build/coverage.json" --filter "$2" --print-summary --output "$build/table.txt" |
         awk -v name="$1" '
-            /^lines:/ { lines = $2 " " $3 $4 $5 $6 }
-            /^branches:/ { branches = $2 " " $3 $4 $5 $6 }
-            END { printf "%-10s lines %-24s branches %s\n", name, lines, branches }'
+            /^lines:/ { lines = $2 " " $3 " " $4 " " $5 " " $6 }
+            /^branches:/ { branches = $2 " " $3 " " $4 " " $5 " " $6 }
+            END { printf "%-10s lines %-26s branches %s\n", name, lines, branches }'
 }
 
 echo

@@ -55,12 +55,16 @@ say "The demo, over its socket"
 "$build/worse-gpu-demo" --delay 0
 
 say "Three processes take memory on the one shared GPU, and hold it"
-for name in alice bob carol; do
-    "$build/worsegpu-cli" alloc 1MiB 300KiB --tag "$name" --hold >"$room/$name.log" 2>&1 &
+hold() { # NAME SIZE
+    "$build/worsegpu-cli" alloc "$2" --tag "$1" --hold >"$room/$1.log" 2>&1 &
     holders="$holders $!"
-    wait_until "the allocation of $name" test -s "$room/$name.log"
-    sed "s/^/$name: /" "$room/$name.log"
-done
+    wait_until "the allocation of $1" grep -qE 'Ctrl-C|^worsegpu-cli:' "$room/$1.log"
+    sed "s/^/$1: /" "$room/$1.log"
+    grep -q 'Ctrl-C' "$room/$1.log" || exit 1 # it said why
+}
+hold alice 1MiB
+hold bob 300KiB
+hold carol 2.5MiB
 
 say "A fourth process looks: worsegpu-cli list"
 "$build/worsegpu-cli" list
@@ -74,7 +78,7 @@ for holder in $holders; do
     wait "$holder" || true
 done
 holders=
-"$build/worsegpu-cli" snapshot
+"$build/worsegpu-cli" snapshot | grep -E '^(metric|gpu_(used|free|forgotten)) '
 "$build/worsegpu-cli" validate
 
 say "How much worse it is than an honest allocator: the benchmark"

@@ -44,8 +44,6 @@ static double cpu_seconds(pid_t pid)
 {
     char path[64];
     char text[1024];
-    unsigned long user = 0;
-    unsigned long system = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     FILE *file = fopen(path, "re");
     if (!file)
@@ -53,10 +51,15 @@ static double cpu_seconds(pid_t pid)
     size_t length = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[length] = '\0';
-    const char *rest = strrchr(text, ')');
-    if (!rest ||
-        sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+    /* After the program's name in brackets: the state, then numbers; user and system time are the
+     * 12th and 13th word. */
+    char *at = strrchr(text, ')');
+    for (int word = 0; at && word < 12; word++)
+        at = strchr(at + 1, ' ');
+    if (!at)
         fail("cannot read the daemon's CPU time");
+    unsigned long user = strtoul(at, &at, 10);
+    unsigned long system = strtoul(at, &at, 10);
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 

@@ -21,6 +21,7 @@ static inline bool fake_start(struct fake *fake, const struct worsegpu_memory *m
                               uint64_t timeout_ms)
 {
     int pair[2];
+    *fake = (struct fake){.server = -1, .client = NULL};
     struct worsegpu_client_options options = {.timeout_ms = timeout_ms, .memory = memory};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return false;

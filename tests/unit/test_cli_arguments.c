@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/cli/arguments.h"
@@ -15,6 +16,7 @@ enum {
 };
 
 static const char *operands[MOST_WORDS];
+static char storage[MOST_WORDS][64]; /* argv is not constant */
 
 /* Reads the words, the last one NULL. */
 static int read_words(struct arguments *arguments, const char *first, ...)
@@ -26,7 +28,9 @@ static int read_words(struct arguments *arguments, const char *first, ...)
     va_start(list, first);
     for (const char *word = first; word; word = va_arg(list, const char *)) {
         assert_true(count < MOST_WORDS - 1);
-        words[count++] = (char *)(uintptr_t)word;
+        snprintf(storage[count], sizeof(storage[count]), "%s", word);
+        words[count] = storage[count];
+        count++;
     }
     va_end(list);
     return arguments_read(arguments, count, words, operands);
@@ -35,7 +39,7 @@ static int read_words(struct arguments *arguments, const char *first, ...)
 static void test_a_command_with_options_and_operands(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "--socket", "/s", "alloc", "4096", "--count=3", "2MiB",
                                 "--hold", "--tag", "t", "--json", NULL),
                      0);
@@ -54,7 +58,7 @@ static void test_a_command_with_options_and_operands(void **state)
 static void test_no_words_are_no_command_and_no_mistake(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, NULL), 0);
     assert_int_equal(arguments.command, COMMANDS);
 }
@@ -62,7 +66,7 @@ static void test_no_words_are_no_command_and_no_mistake(void **state)
 static void test_after_two_dashes_all_words_are_operands(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "free", "--", "--json", "-1", NULL), 0);
     assert_int_equal(arguments.operand_count, 2);
     assert_false(arguments.values.json);
@@ -71,7 +75,7 @@ static void test_after_two_dashes_all_words_are_operands(void **state)
 static void test_a_single_dash_is_an_operand(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "run", "-", NULL), 0);
     assert_string_equal(arguments.operands[0], "-");
 }
@@ -79,7 +83,7 @@ static void test_a_single_dash_is_an_operand(void **state)
 static void test_the_last_of_repeated_options_counts(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "trace", "--after", "1", "--after", "2", NULL), 0);
     assert_int_equal(arguments.values.after, 2);
 }
@@ -87,7 +91,7 @@ static void test_the_last_of_repeated_options_counts(void **state)
 static void test_seconds_become_milliseconds(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "info", "--timeout", "1.5", NULL), 0);
     assert_int_equal(arguments.values.timeout, 1500);
     assert_int_equal(read_words(&arguments, "info", "--timeout", "0", NULL), 0);
@@ -107,7 +111,7 @@ static void assert_refused(struct arguments *arguments, int status, const char *
 static void test_a_misspelled_option_gets_the_nearest_real_one(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     int status = read_words(&arguments, "alloc", "--cuont", "3", "4096", NULL);
     assert_refused(&arguments, status, "alloc has no option --cuont", "--count");
     status = read_words(&arguments, "--jsn", "info", NULL);
@@ -117,7 +121,7 @@ static void test_a_misspelled_option_gets_the_nearest_real_one(void **state)
 static void test_an_option_of_another_command_is_refused(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     int status = read_words(&arguments, "info", "--hold", NULL);
     assert_refused(&arguments, status, "info has no option --hold", "help info");
 }
@@ -125,7 +129,7 @@ static void test_an_option_of_another_command_is_refused(void **state)
 static void test_a_commands_option_before_the_command_is_explained(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     int status = read_words(&arguments, "--count", "3", "alloc", "1", NULL);
     assert_refused(&arguments, status, "--count belongs after the command", "help");
 }
@@ -133,7 +137,7 @@ static void test_a_commands_option_before_the_command_is_explained(void **state)
 static void test_an_unknown_command_gets_the_nearest_real_one(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_refused(&arguments, read_words(&arguments, "snapshto", NULL), "\"snapshto\"",
                    "snapshot");
     assert_refused(&arguments, read_words(&arguments, "qqqqqqqq", NULL), "\"qqqqqqqq\"", "help");
@@ -148,7 +152,7 @@ static void test_values_are_checked(void **state)
         {"info", "--timeout", "1e99"}, {"trace", "--after", "0x10"}, {"trace", "--limit", "2MiB"},
     };
     for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
-        struct arguments arguments;
+        struct arguments arguments = {0};
         int status = read_words(&arguments, BAD[i][0], BAD[i][1], BAD[i][2], NULL);
         assert_refused(&arguments, status, BAD[i][1], "help");
     }
@@ -157,7 +161,7 @@ static void test_values_are_checked(void **state)
 static void test_a_missing_value_and_a_value_too_many_are_refused(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_refused(&arguments, read_words(&arguments, "alloc", "1", "--tag", NULL), "--tag TAG",
                    "alloc");
     assert_refused(&arguments, read_words(&arguments, "info", "--json=1", NULL), "takes no value",
@@ -167,7 +171,7 @@ static void test_a_missing_value_and_a_value_too_many_are_refused(void **state)
 static void test_operands_too_few_and_too_many_are_refused(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_refused(&arguments, read_words(&arguments, "alloc", NULL), "needs SIZE...",
                    "help alloc");
     assert_refused(&arguments, read_words(&arguments, "info", "x", NULL), "\"x\"", "help info");
@@ -178,7 +182,7 @@ static void test_operands_too_few_and_too_many_are_refused(void **state)
 static void test_help_is_given_without_the_operands(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "alloc", "--help", NULL), 0);
     assert_true(arguments.values.help);
     assert_int_equal(read_words(&arguments, "alloc", "-h", NULL), 0);
@@ -188,7 +192,7 @@ static void test_help_is_given_without_the_operands(void **state)
 static void test_options_before_a_mistake_still_count(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "--json", "nonsense", NULL), 1);
     assert_true(arguments.values.json);
 }
@@ -196,7 +200,7 @@ static void test_options_before_a_mistake_still_count(void **state)
 static void test_what_follows_demo_is_left_to_it(void **state)
 {
     (void)state;
-    struct arguments arguments;
+    struct arguments arguments = {0};
     assert_int_equal(read_words(&arguments, "--json", "demo", "--nonsense", "--", "x", NULL), 0);
     assert_int_equal(arguments.command, COMMAND_demo);
     assert_int_equal(arguments.own_count, 3);

@@ -103,8 +103,9 @@ static void test_a_long_table_is_printed_on_the_way(void **state)
     struct table table;
     paper_start(&paper);
     table_init(&table, memory_system(), &paper.output, COLUMNS, 3);
-    for (uint64_t i = 0; i < 3 * TABLE_ROWS_HELD; i++) {
-        assert_true(table.cell_count < 3 * TABLE_ROWS_HELD);
+    const uint64_t rows = UINT64_C(3) * TABLE_ROWS_HELD;
+    for (uint64_t i = 0; i < rows; i++) {
+        assert_true(table.row_count < TABLE_ROWS_HELD);
         table_text(&table, "a");
         table_number(&table, i);
         table_text(&table, "b");
@@ -115,7 +116,7 @@ static void test_a_long_table_is_printed_on_the_way(void **state)
     size_t lines = 0;
     for (const char *at = strchr(paper.text, '\n'); at; at = strchr(at + 1, '\n'))
         lines++;
-    assert_int_equal(lines, 1 + 3 * TABLE_ROWS_HELD);
+    assert_int_equal(lines, 1 + rows);
     paper_end(&paper);
 }
 

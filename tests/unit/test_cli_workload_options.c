@@ -21,6 +21,7 @@ enum {
 };
 
 static struct workload_options options;
+static char storage[MOST_WORDS][64]; /* argv is not constant */
 static char problem[WORKLOAD_PROBLEM_SIZE];
 
 static enum workload_options_result read_words(enum command command, const char *first, ...)
@@ -31,7 +32,9 @@ static enum workload_options_result read_words(enum command command, const char 
     va_start(list, first);
     for (const char *word = first; word; word = va_arg(list, const char *)) {
         assert_true(count < MOST_WORDS);
-        words[count++] = (char *)(uintptr_t)word;
+        snprintf(storage[count], sizeof(storage[count]), "%s", word);
+        words[count] = storage[count];
+        count++;
     }
     va_end(list);
     problem[0] = '\0';
@@ -68,7 +71,7 @@ static const char *differs_because(const char *script, int count, char *const *w
             return "digits outside ASCII are not read";
     }
     if (strcmp(script, "benchmark") == 0 && count == 2 && strcmp(words[0], "--capacity") == 0 &&
-        atoll(words[1]) > 100000)
+        strtoll(words[1], NULL, 10) > 100000)
         return "the reference refuses its own default capacity, which is a slip";
     return NULL;
 }

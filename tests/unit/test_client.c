@@ -126,8 +126,9 @@ static void test_an_answer_that_breaks_the_contract_is_a_bad_reply(void **state)
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"more\":1}\n",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"error\":{}}\n",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"data\":{\"kind\":\"x\"}}}\n",
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1.5,\"message\":\"\",\"data\":{\"kind\":"
-        "\"x\"}}}\n",
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1.5,\"message\":\"\",\"data\":{"
+         "\"kind\":"
+         "\"x\"}}}\n"),
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"\"}}\n",
     };
     for (size_t i = 0; i < sizeof(ANSWERS) / sizeof(ANSWERS[0]); i++) {
@@ -490,7 +491,7 @@ static void place_end(struct place *place)
 static void test_the_users_socket_is_found(void **state)
 {
     (void)state;
-    struct place place;
+    struct place place = {0};
     worsegpu_client *client;
     place_start(&place);
     assert_int_equal(worsegpu_client_connect(NULL, &client, NULL), WORSEGPU_CLIENT_OK);
@@ -503,7 +504,7 @@ static void test_the_users_socket_is_found(void **state)
 static void test_with_worsegpu_socket_set_no_other_place_is_tried(void **state)
 {
     (void)state;
-    struct place place;
+    struct place place = {0};
     worsegpu_client *client;
     struct worsegpu_client_error error;
     place_start(&place);
@@ -516,7 +517,7 @@ static void test_with_worsegpu_socket_set_no_other_place_is_tried(void **state)
 static void test_an_empty_worsegpu_socket_counts_as_unset(void **state)
 {
     (void)state;
-    struct place place;
+    struct place place = {0};
     worsegpu_client *client;
     place_start(&place);
     setenv("WORSEGPU_SOCKET", "", 1);
@@ -528,7 +529,7 @@ static void test_an_empty_worsegpu_socket_counts_as_unset(void **state)
 static void test_a_full_backlog_is_a_timeout(void **state)
 {
     (void)state;
-    struct place place;
+    struct place place = {0};
     worsegpu_client *clients[16] = {NULL};
     int status = WORSEGPU_CLIENT_OK;
     size_t count = 0;
@@ -563,7 +564,7 @@ static bool connect_under_chaos(struct chaos *chaos, void *context)
 static void test_connect_survives_each_failing_allocation(void **state)
 {
     (void)state;
-    struct place place;
+    struct place place = {0};
     place_start(&place);
     assert_true(chaos_loop(connect_under_chaos, &place) > 0);
     place_end(&place);

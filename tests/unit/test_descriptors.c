@@ -13,6 +13,11 @@
 
 #include "daemon/descriptors.h"
 
+enum {
+    NOT_ALLOWED =
+        2 /* a kernel lets everybody lower a limit, valgrind does not: nothing to see there */
+};
+
 /* What descriptors_reserve answers under these limits, and what it leaves as the soft one. */
 static void try_with(rlim_t soft, rlim_t hard, uint64_t wanted, uint64_t expected,
                      rlim_t expected_soft)
@@ -22,7 +27,7 @@ static void try_with(rlim_t soft, rlim_t hard, uint64_t wanted, uint64_t expecte
     if (child == 0) {
         struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
         if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-            _exit(2);
+            _exit(NOT_ALLOWED);
         uint64_t room = descriptors_reserve(wanted);
         if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
             _exit(3);
@@ -31,6 +36,8 @@ static void try_with(rlim_t soft, rlim_t hard, uint64_t wanted, uint64_t expecte
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NOT_ALLOWED)
+        skip();
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 

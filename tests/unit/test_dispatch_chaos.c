@@ -26,11 +26,12 @@ enum {
     SEEN_SIZE = 120000,
     LINE_SIZE = 80000,
     HISTORY = 40,
-    GOING_ON = 8
+    GOING_ON = 8,
+    ESCAPES = 60
 };
 
 /* Stands for the handle of the first allocation, which differs between twins. */
-static const char handle_mark[] = "@HANDLE@";
+static const char handle_mark[] = "@H@";
 
 /* ------------------------------------------------------------------------------------- lines */
 
@@ -67,7 +68,7 @@ static const char *sample(enum method method, enum parameter parameter)
         [PARAMETER_tag] = "\"tag-1\"",
         [PARAMETER_stream] = "3",
         [PARAMETER_detached] = "true",
-        [PARAMETER_handle] = "\"@HANDLE@\"",
+        [PARAMETER_handle] = "\"@H@\"",
         [PARAMETER_after] = "5",
         [PARAMETER_limit] = "10",
     };
@@ -121,14 +122,12 @@ static void add_oddities(struct lines *lines)
         "{\"id\":5,\"method\":\"snapshot\",\"params\":[]}",
         "{\"id\":5,\"method\":\"allocate\",\"params\":{\"requested_bytes\":1.0}}",
         "{\"id\":5,\"method\":\"allocate\",\"params\":{\"requested_bytes\":1,\"tag\":\"tag-1\"}}",
-        "{\"id\":5,\"method\":\"free\",\"params\":{\"handle\":\"@HANDLE@\",\"allocator\":\"mine\"}"
-        "}",
+        "{\"id\":5,\"method\":\"free\",\"params\":{\"handle\":\"@H@\",\"allocator\":\"mine\"}}",
         "{\"id\":5,\"method\":\"open\",\"params\":{\"name\":\"mine\"}}",
         "{\"id\":5,\"method\":\"open\",\"params\":{\"name\":\"x\",\"policy\":\"nicer\"}}",
         "{\"id\":5,\"method\":\"trace\",\"params\":{\"allocator\":\"nowhere\"}}",
-        "{\"params\":{\"tag\":\"\\u0074ag-1\"},\"method\":\"free\",\"jsonrpc\":\"2.0\",\"id\":"
-        "\"\\ud83d\\ude00\"}",
-        "  { \"method\" : \"snapshot\" , \"id\" : -7 }  ",
+        "{\"params\":{\"tag\":\"\\u0074ag-1\"},\"method\":\"free\",\"id\":\"\\u00e4\"}",
+        "  { \"method\" : \"snapshot\" , \"id\" : -7, \"jsonrpc\" : \"2.0\" }  ",
         "{\"method\":\"allocate\",\"params\":{\"requested_bytes\":5000,\"tag\":\"quiet\"}}",
         "{\"method\":\"free\",\"params\":{\"tag\":\"tag-1\"}}",
         "{\"method\":\"open\",\"params\":{\"name\":\"quiet\"}}",
@@ -183,6 +182,9 @@ struct side {
 static void begin_side(struct side *side, struct chaos *chaos, bool long_way_only)
 {
     char params[768];
+    char escapes[ESCAPES * 6 + 1]; /* short as a tag, long in an answer */
+    for (size_t i = 0; i < ESCAPES; i++)
+        memcpy(escapes + 6 * i, "\\u001b", 7);
     memory_daemon_start(&side->daemon, chaos, "--trace-limit=60 --capacity=200000");
     side->daemon.server.decoder.long_way_only = long_way_only;
     side->client = memory_daemon_connect(&side->daemon, USER);
@@ -191,15 +193,6 @@ static void begin_side(struct side *side, struct chaos *chaos, bool long_way_onl
         memory_client_call(side->client, "open", "\"name\":\"mine\",\"seed\":3,\"trace_limit\":20"),
         "result");
     for (int i = 0; i < HISTORY; i++) {
-        static const char escapes[] =
-            "\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b\\u001b"
-            "\\u001b\\u001b\\u001b\\u001b\\u001b";
         snprintf(params, sizeof(params), "\"requested_bytes\":%d,\"tag\":\"%s%d\",\"detached\":%s",
                  100 + 17 * i, i == 1 ? "tag-" : escapes, i, i % 3 ? "false" : "true");
         const char *answer = memory_client_call(side->client, "allocate", params);
@@ -288,7 +281,6 @@ static void assert_same_and_free(char *left, char *right)
 /* Both do the same for a while, and nobody could tell them apart. */
 static void go_on_alike(struct side *side, struct side *twin)
 {
-    assert_same_and_free(observe(side), observe(twin));
     for (int i = 0; i < GOING_ON; i++) {
         struct side *sides[2] = {side, twin};
         char *answers[2];

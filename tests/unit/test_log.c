@@ -83,13 +83,13 @@ static void test_no_client_can_write_a_control_character(void **state)
 static void test_a_line_is_bounded_even_when_all_of_it_is_escaped(void **state)
 {
     struct written written;
-    char text[4 * LOG_LINE_SIZE];
+    char text[4 * (size_t)LOG_LINE_SIZE];
     (void)state;
     memset(text, 1, sizeof(text));
     text[sizeof(text) - 1] = '\0';
     begin(&written, LOG_LEVEL_INFO);
     log_write(&written.log, LOG_LEVEL_INFO, "%s", text);
-    assert_in_range(written.length, LOG_LINE_SIZE, 4 * LOG_LINE_SIZE + 32);
+    assert_in_range(written.length, LOG_LINE_SIZE, 4 * (size_t)LOG_LINE_SIZE + 32);
     assert_int_equal(answer_count(written.text, "\n"), 1);
     assert_int_equal(written.text[written.length - 1], '\n');
     end(&written);
@@ -111,7 +111,7 @@ static void test_lines_about_clients_are_limited_and_the_rest_is_counted(void **
     assert_non_null(strstr(
         written.text, "limited\nworsegpud: warning: 26 more lines about clients were left out\n"
                       "worsegpud: warning: late\n"));
-    log_client(&written.log, now + 3 * LOG_WINDOW_MS, "much later");
+    log_client(&written.log, now + 3 * (uint64_t)LOG_WINDOW_MS, "much later");
     assert_int_equal(answer_count(written.text, "left out"), 1);
     end(&written);
 }

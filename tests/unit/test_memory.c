@@ -1,4 +1,5 @@
-/* Tests of base/memory.c: sizes, growing, and what happens when there is no memory. */
+/* Tests of base/memory.c and base/memory_system.c: sizes, growing, and what happens when there is
+ * no memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -191,6 +192,45 @@ static void test_the_system_source_allocates_resizes_and_frees(void **state)
     memory_release_array(memory, resized, 100000, 1);
 }
 
+/* Sizes on both sides of the one from which pieces are mappings, in an order that grows and shrinks
+ * over it. */
+static void test_the_system_source_keeps_what_is_in_a_piece_of_any_size(void **state)
+{
+    static const size_t sizes[] = {100,       3 << 20, (4 << 20) + 1, 1 << 20, 9 << 20, 9437185,
+                                   (2 << 20), 64,      (2 << 20) - 1, 5 << 20, 4096};
+    const struct worsegpu_memory *memory = memory_system();
+    unsigned char *piece = NULL;
+    size_t bytes = 0;
+    (void)state;
+    for (size_t step = 0; step < sizeof(sizes) / sizeof(sizes[0]); step++) {
+        size_t kept = bytes < sizes[step] ? bytes : sizes[step];
+        piece = memory->resize(memory->context, piece, bytes, sizes[step]);
+        assert_non_null(piece);
+        for (size_t i = 0; i < kept; i += 61)
+            assert_int_equal(piece[i], (unsigned char)(i * 7));
+        bytes = sizes[step];
+        for (size_t i = 0; i < bytes; i++)
+            piece[i] = (unsigned char)(i * 7);
+    }
+    assert_null(memory->resize(memory->context, piece, bytes, 0));
+}
+
+static void test_the_system_source_refuses_what_cannot_be(void **state)
+{
+    const struct worsegpu_memory *memory = memory_system();
+    char *piece = memory->resize(memory->context, NULL, 0, 8 << 20);
+    (void)state;
+    assert_non_null(piece);
+    piece[0] = 'a';
+    piece[(8 << 20) - 1] = 'z';
+    assert_null(memory->resize(memory->context, NULL, 0, SIZE_MAX));
+    assert_null(memory->resize(memory->context, piece, 8 << 20, SIZE_MAX));
+    assert_null(memory->resize(memory->context, piece, 8 << 20, SIZE_MAX / 2));
+    assert_int_equal(piece[0], 'a');
+    assert_int_equal(piece[(8 << 20) - 1], 'z');
+    memory->resize(memory->context, piece, 8 << 20, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +244,8 @@ int main(void)
         cmocka_unit_test(test_growing_beyond_all_sizes_is_refused),
         cmocka_unit_test(test_every_way_to_take_memory_survives_each_failure),
         cmocka_unit_test(test_the_system_source_allocates_resizes_and_frees),
+        cmocka_unit_test(test_the_system_source_keeps_what_is_in_a_piece_of_any_size),
+        cmocka_unit_test(test_the_system_source_refuses_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,17 @@ static struct worsegpu_snapshot look(const struct hosted *hosted)
     return snapshot;
 }
 
+static size_t leases_left(const struct hosted *hosted)
+{
+    size_t count = 0;
+    const struct lease *lease;
+    TAILQ_FOREACH(lease, &hosted->holding.leases, link)
+    {
+        count++;
+    }
+    return count;
+}
+
 static uint64_t live_now(const struct memory_daemon *daemon)
 {
     return look(memory_daemon_gpu0(daemon)).active_allocations;
@@ -167,27 +178,34 @@ static void test_detached_allocations_stay(void **state)
     memory_daemon_end(&daemon); /* and go with the daemon, leaving nothing */
 }
 
+/* A connection with two private allocators comes and goes. */
+static void open_fill_and_go(struct memory_daemon *daemon)
+{
+    struct memory_client *client = memory_daemon_connect(daemon, USER);
+    assert_kind(memory_client_call(client, "open", "\"name\":\"a\""), "result");
+    assert_kind(memory_client_call(client, "open", "\"name\":\"b\""), "result");
+    allocate_many(client, "\"allocator\":\"a\"", REAP_PER_TURN + 10);
+    allocate_many(client, "\"allocator\":\"b\",\"detached\":true", 20);
+    daemon->left_alone = true;
+    memory_client_hang_up(client);
+    const struct hosted *hosted = TAILQ_FIRST(&daemon->server.graveyard);
+    assert_string_equal(hosted->name, "a");
+    assert_true(server_reap(&daemon->server, daemon->now));
+    assert_int_equal(leases_left(hosted), 10);
+    assert_false(server_reap(&daemon->server, daemon->now));
+    assert_true(TAILQ_EMPTY(&daemon->server.graveyard));
+    daemon->left_alone = false;
+}
+
 static void test_private_allocators_go_with_their_connection_a_piece_each_turn(void **state)
 {
     struct memory_daemon daemon;
     (void)state;
     memory_daemon_start(&daemon, NULL, "");
-    allocate_many(memory_daemon_connect(&daemon, USER), "",
-                  1); /* who comes first finds buffers to be made */
+    allocate_many(memory_daemon_connect(&daemon, USER), "", 1);
+    open_fill_and_go(&daemon); /* makes the leases that the server keeps */
     size_t before = daemon.chaos->live_bytes;
-    struct memory_client *client = memory_daemon_connect(&daemon, USER);
-    assert_kind(memory_client_call(client, "open", "\"name\":\"a\""), "result");
-    assert_kind(memory_client_call(client, "open", "\"name\":\"b\""), "result");
-    allocate_many(client, "\"allocator\":\"a\"", REAP_PER_TURN + 10);
-    allocate_many(client, "\"allocator\":\"b\",\"detached\":true", 20);
-    daemon.left_alone = true;
-    memory_client_hang_up(client);
-    const struct hosted *hosted = TAILQ_FIRST(&daemon.server.graveyard);
-    assert_string_equal(hosted->name, "a");
-    assert_true(server_reap(&daemon.server, daemon.now));
-    assert_int_equal(look(hosted).active_allocations, 10);
-    assert_false(server_reap(&daemon.server, daemon.now));
-    assert_true(TAILQ_EMPTY(&daemon.server.graveyard));
+    open_fill_and_go(&daemon);
     assert_int_equal(daemon.chaos->live_bytes, before);
     memory_daemon_end(&daemon);
 }

@@ -1,0 +1,13 @@
+/* worsegpu-cli: every command of the client. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "client/cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    /* A reader that goes away shall be an error of writing, not the end. */
+    signal(SIGPIPE, SIG_IGN);
+    return cli_main(argc, argv, memory_system(), stdout, stderr);
+}

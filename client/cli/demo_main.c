@@ -1,0 +1,13 @@
+/* worse-gpu-demo: the demo alone, under the name that people know. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "client/cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    /* A reader that goes away shall be an error of writing, not the end. */
+    signal(SIGPIPE, SIG_IGN);
+    return demo_main(argc, argv, memory_system(), stdout, stderr);
+}

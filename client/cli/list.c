@@ -1,0 +1,97 @@
+/* list: the live allocations, page by page, as one table or one JSON document. */
+#include <inttypes.h>
+
+#include "client/cli/pages.h"
+#include "client/cli/report.h"
+#include "client/cli/result.h"
+#include "client/cli/table.h"
+
+static const struct table_column COLUMNS[] = {
+    {"id", true},     {"device", false}, {"requested", true}, {"reserved", true}, {"block", true},
+    {"offset", true}, {"client", true},  {"stream", true},    {"tag", false},     {"handle", false},
+};
+enum {
+    COLUMN_COUNT = sizeof(COLUMNS) / sizeof(COLUMNS[0])
+};
+
+static void add_row(struct table *table, const struct worsegpu_client_allocation *allocation)
+{
+    bool on_gpu = allocation->device == WORSEGPU_CLIENT_GPU;
+    table_number(table, allocation->allocation_id);
+    table_text(table, on_gpu ? "gpu" : "cpu");
+    table_size(table, allocation->requested_bytes);
+    table_size(table, allocation->reserved_bytes);
+    if (on_gpu) {
+        table_signed(table, allocation->block_index);
+        table_number(table, allocation->offset);
+    } else {
+        table_text(table, "-");
+        table_text(table, "-");
+    }
+    if (allocation->client_given)
+        table_number(table, allocation->client);
+    else
+        table_text(table, "gone");
+    if (allocation->stream_given)
+        table_number(table, allocation->stream);
+    else
+        table_text(table, "-");
+    table_text(table, allocation->tag[0] != '\0' ? allocation->tag : "-");
+    table_text(table, allocation->handle);
+}
+
+static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pages,
+                       struct table *table, struct worsegpu_client_error *error)
+{
+    bool first = true;
+    output_text(&cli->output, "%s", cli->output.json ? "{\"allocations\":[" : "");
+    for (uint64_t wanted = pages_next(&pages); wanted > 0; wanted = pages_next(&pages)) {
+        struct worsegpu_client_list page;
+        int status =
+            worsegpu_client_list(client, cli_allocator(cli), pages.after, wanted, &page, error);
+        if (status != WORSEGPU_CLIENT_OK) {
+            output_text(&cli->output, "%s", cli->output.json ? "]" : "");
+            return status;
+        }
+        if (cli->output.json)
+            result_print_items(cli, client, "allocations", &first);
+        else
+            for (size_t i = 0; i < page.count; i++)
+                add_row(table, &page.allocations[i]);
+        pages_got(&pages, page.count, page.next, page.more);
+    }
+    if (cli->output.json)
+        output_text(&cli->output, "],\"next\":%" PRIu64 ",\"more\":%s}\n", pages.after,
+                    pages.more ? "true" : "false");
+    return WORSEGPU_CLIENT_OK;
+}
+
+int perform_list(struct cli *cli)
+{
+    struct worsegpu_client_error error;
+    struct table table;
+    struct pages pages;
+    int status = pages_start(cli, &pages);
+    if (status != CLI_FINE)
+        return status;
+    worsegpu_client *client = cli_connect(cli, &status);
+    if (!client)
+        return status;
+    table_init(&table, cli->memory, &cli->output, COLUMNS, COLUMN_COUNT);
+    status = CLI_FINE;
+    int outcome = print_pages(cli, client, pages, &table, &error);
+    if (!cli->output.json && table_end(&table) < 0)
+        status = report_no_memory(cli);
+    if (outcome != WORSEGPU_CLIENT_OK) {
+        if (cli->output.json) {
+            output_text(&cli->output, ",");
+            report_json_member(cli, &error);
+            output_text(&cli->output, "}\n");
+        }
+        report_sentence(cli, NULL, &error);
+        status = report_exit(&error);
+    }
+    table_release(&table);
+    worsegpu_client_disconnect(client);
+    return status;
+}

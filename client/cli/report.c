@@ -1,0 +1,162 @@
+/* Reporting errors; see report.h. */
+#include "client/cli/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/errors.h"
+#include "proto/json_writer.h"
+
+#define NO_MEMORY_JSON                                                                             \
+    "\"error\":{\"message\":\"there is not enough memory\",\"data\":{\"kind\":\"no_memory\"}}"
+
+int report_exit(const struct worsegpu_client_error *error)
+{
+    enum error_kind kind;
+    switch (error->status) {
+    case WORSEGPU_CLIENT_OK:
+        return CLI_FINE;
+    case WORSEGPU_CLIENT_INVALID_ARGUMENT:
+        return CLI_USAGE;
+    case WORSEGPU_CLIENT_NO_MEMORY:
+        return CLI_OUT_OF_MEMORY;
+    case WORSEGPU_CLIENT_REFUSED:
+        kind = error_kind_from_name(error->kind);
+        return kind == ERROR_OUT_OF_MEMORY || kind == ERROR_QUOTA_EXCEEDED ? CLI_OUT_OF_MEMORY
+                                                                           : CLI_REFUSED;
+    default:
+        return CLI_NO_DAEMON;
+    }
+}
+
+static void advise_refusal(struct cli *cli, const struct worsegpu_client_error *error)
+{
+    switch (error_kind_from_name(error->kind)) {
+    case ERROR_OUT_OF_MEMORY:
+    case ERROR_QUOTA_EXCEEDED:
+    case ERROR_LIMIT_EXCEEDED:
+        output_advice(&cli->output, "see what is taken: worsegpu-cli snapshot; what can be freed: "
+                                    "worsegpu-cli list");
+        break;
+    case ERROR_UNKNOWN_HANDLE:
+    case ERROR_FOREIGN_HANDLE:
+        output_advice(&cli->output, "see what is live: worsegpu-cli list");
+        break;
+    case ERROR_UNKNOWN_ALLOCATOR:
+        output_advice(&cli->output, "see which there are: worsegpu-cli info");
+        break;
+    case ERROR_METHOD_NOT_FOUND:
+    case ERROR_INVALID_PARAMS:
+        output_advice(&cli->output, "see how it is called: worsegpu-cli help");
+        break;
+    default:
+        break;
+    }
+}
+
+static void advise(struct cli *cli, const struct worsegpu_client_error *error)
+{
+    const char *given = cli->arguments.values.socket;
+    switch (error->status) {
+    case WORSEGPU_CLIENT_NO_DAEMON:
+        output_advice(&cli->output, "start one: worsegpud%s%s", given ? " --socket " : "",
+                      given ? given : "");
+        break;
+    case WORSEGPU_CLIENT_TIMEOUT:
+        output_advice(&cli->output,
+                      "wait longer with --timeout, or look whether the daemon is well");
+        break;
+    case WORSEGPU_CLIENT_CLOSED:
+        output_advice(&cli->output, "look whether the daemon still runs, then try again");
+        break;
+    case WORSEGPU_CLIENT_BAD_REPLY:
+        output_advice(&cli->output, "is it a worsegpud that listens there?");
+        break;
+    case WORSEGPU_CLIENT_REFUSED:
+        advise_refusal(cli, error);
+        break;
+    default:
+        break;
+    }
+}
+
+void report_sentence(struct cli *cli, const char *what, const struct worsegpu_client_error *error)
+{
+    bool refused = error->status == WORSEGPU_CLIENT_REFUSED;
+    output_complaint(&cli->output, cli->program, "%s%s%s%s%s", what ? what : "", what ? ": " : "",
+                     refused ? error->kind : "", refused ? ": " : "", error->message);
+    advise(cli, error);
+}
+
+static void write_member(struct json_writer *writer, const struct worsegpu_client_error *error)
+{
+    json_writer_key(writer, "error");
+    json_writer_begin_object(writer);
+    if (error->status == WORSEGPU_CLIENT_REFUSED)
+        json_writer_member_i64(writer, "code", error->code);
+    json_writer_member_text(writer, "message", error->message);
+    json_writer_key(writer, "data");
+    json_writer_begin_object(writer);
+    json_writer_member_text(writer, "kind", error->kind);
+    if (error->limit_given)
+        json_writer_member_u64(writer, "limit", error->limit);
+    if (error->used_given)
+        json_writer_member_u64(writer, "used", error->used);
+    if (error->requested_bytes_given)
+        json_writer_member_u64(writer, "requested_bytes", error->requested_bytes);
+    if (error->param[0] != '\0')
+        json_writer_member_text(writer, "param", error->param);
+    if (error->method[0] != '\0')
+        json_writer_member_text(writer, "method", error->method);
+    if (error->check[0] != '\0')
+        json_writer_member_text(writer, "check", error->check);
+    json_writer_end_object(writer);
+    json_writer_end_object(writer);
+}
+
+void report_json_member(struct cli *cli, const struct worsegpu_client_error *error)
+{
+    struct json_writer writer;
+    json_writer_init(&writer, cli->memory, SIZE_MAX / 2);
+    write_member(&writer, error);
+    if (writer.failure == JSON_WRITER_FINE)
+        output_bytes(&cli->output, writer.data, writer.length);
+    else
+        output_text(&cli->output, "%s", NO_MEMORY_JSON);
+    json_writer_release(&writer);
+}
+
+int report_error(struct cli *cli, const char *what, const struct worsegpu_client_error *error)
+{
+    if (cli->output.json) {
+        output_text(&cli->output, "{");
+        report_json_member(cli, error);
+        output_text(&cli->output, "}\n");
+    }
+    report_sentence(cli, what, error);
+    return report_exit(error);
+}
+
+int report_usage(struct cli *cli, const char *problem, const char *advice)
+{
+    if (cli->output.json) {
+        struct worsegpu_client_error error = {.status = WORSEGPU_CLIENT_INVALID_ARGUMENT};
+        snprintf(error.kind, sizeof(error.kind), "usage");
+        output_make_harmless(problem, error.message, sizeof(error.message));
+        output_text(&cli->output, "{");
+        report_json_member(cli, &error);
+        output_text(&cli->output, "}\n");
+    }
+    output_complaint(&cli->output, cli->program, "%s", problem);
+    if (advice)
+        output_advice(&cli->output, "%s", advice);
+    return CLI_USAGE;
+}
+
+int report_no_memory(struct cli *cli)
+{
+    struct worsegpu_client_error error = {.status = WORSEGPU_CLIENT_NO_MEMORY};
+    snprintf(error.kind, sizeof(error.kind), "no_memory");
+    snprintf(error.message, sizeof(error.message), "there is not enough memory");
+    return report_error(cli, NULL, &error);
+}
