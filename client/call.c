@@ -10,7 +10,7 @@ uint64_t worsegpu_client_due(const worsegpu_client *client)
     return client->next_id - first;
 }
 
-static int check_alive(const worsegpu_client *client, struct worsegpu_client_error *error)
+int client_check_alive(const worsegpu_client *client, struct worsegpu_client_error *error)
 {
     if (client->broken)
         return client_error_set(error, client->broken,
@@ -75,7 +75,7 @@ static void join_lines(char *text, size_t length)
 static int queue_foreign(worsegpu_client *client, const char *method, const char *params,
                          bool answered, struct worsegpu_client_error *error)
 {
-    int status = check_alive(client, error);
+    int status = client_check_alive(client, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     /* The check uses the workspace of the last answer. */
@@ -121,33 +121,39 @@ int worsegpu_client_notify(worsegpu_client *client, const char *method, const ch
 
 int worsegpu_client_flush(worsegpu_client *client, struct worsegpu_client_error *error)
 {
-    int status = check_alive(client, error);
+    int status = client_check_alive(client, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     client_error_fine(error);
     return client_stream_flush(client, client_deadline_start(client), error);
 }
 
-/* The answer with the id client->due_id. */
+/* The answer with the id client->due_id. Notifications that come before it are kept for later. */
 static int receive_due(worsegpu_client *client, struct client_deadline deadline,
                        struct worsegpu_client_error *error)
 {
-    const char *line;
-    size_t length;
-    int status = client_stream_line(client, deadline, &line, &length, error);
-    if (status != WORSEGPU_CLIENT_OK)
-        return status;
-    status = client_reply_read(client, client->due_id, line, length, error);
-    if (status == WORSEGPU_CLIENT_NO_MEMORY)
-        return status; /* the line stays, to be read again */
-    client_stream_take(client, length);
-    client->due_id++;
-    return status;
+    for (;;) {
+        const char *line;
+        size_t length;
+        int status = client_stream_line(client, deadline, &line, &length, error);
+        if (status != WORSEGPU_CLIENT_OK)
+            return status;
+        status = client_reply_read(client, client->due_id, line, length, error);
+        bool answer = status != CLIENT_NOTIFICATION;
+        if (!answer)
+            status = client_events_keep(client, line, length, error);
+        if (status == WORSEGPU_CLIENT_NO_MEMORY)
+            return status; /* the line stays, to be read again */
+        client_stream_take(client, length);
+        client->due_id += answer;
+        if (answer || status != WORSEGPU_CLIENT_OK)
+            return status;
+    }
 }
 
 int worsegpu_client_receive(worsegpu_client *client, struct worsegpu_client_error *error)
 {
-    int status = check_alive(client, error);
+    int status = client_check_alive(client, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     if (worsegpu_client_due(client) == 0)
@@ -170,7 +176,7 @@ static int finish_call(worsegpu_client *client, struct worsegpu_client_error *er
     return status;
 }
 
-static int check_nothing_due(const worsegpu_client *client, struct worsegpu_client_error *error)
+int client_check_nothing_due(const worsegpu_client *client, struct worsegpu_client_error *error)
 {
     if (worsegpu_client_due(client) > 0)
         return client_error_set(error, WORSEGPU_CLIENT_INVALID_ARGUMENT,
@@ -181,7 +187,7 @@ static int check_nothing_due(const worsegpu_client *client, struct worsegpu_clie
 int worsegpu_client_call(worsegpu_client *client, const char *method, const char *params,
                          struct worsegpu_client_error *error)
 {
-    int status = check_nothing_due(client, error);
+    int status = client_check_nothing_due(client, error);
     if (status == WORSEGPU_CLIENT_OK)
         status = worsegpu_client_queue(client, method, params, error);
     return status == WORSEGPU_CLIENT_OK ? finish_call(client, error) : status;
@@ -201,7 +207,7 @@ int client_draft_queue(worsegpu_client *client, struct client_draft draft,
                        struct worsegpu_client_error *error)
 {
     json_writer_end_object(&client->out);
-    int status = check_alive(client, error);
+    int status = client_check_alive(client, error);
     if (status != WORSEGPU_CLIENT_OK) {
         json_writer_cut(&client->out, draft.mark);
         return status;
@@ -212,7 +218,7 @@ int client_draft_queue(worsegpu_client *client, struct client_draft draft,
 int client_draft_call(worsegpu_client *client, struct client_draft draft,
                       struct worsegpu_client_error *error)
 {
-    int status = check_nothing_due(client, error);
+    int status = client_check_nothing_due(client, error);
     if (status != WORSEGPU_CLIENT_OK) {
         json_writer_cut(&client->out, draft.mark);
         return status;
@@ -226,7 +232,7 @@ int client_draft_call(worsegpu_client *client, struct client_draft draft,
 int worsegpu_client_queue_line(worsegpu_client *client, const char *line, size_t length,
                                struct worsegpu_client_error *error)
 {
-    int status = check_alive(client, error);
+    int status = client_check_alive(client, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     if (length > 0 && memchr(line, '\n', length))

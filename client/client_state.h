@@ -23,6 +23,17 @@ struct client_input {
     size_t capacity;
 };
 
+/* Events that came while an answer was waited for. Once one found no room, all that come are only
+ * counted, until what was kept and the count have been taken: so the order is true. */
+struct client_events {
+    char *data; /* whole lines, with their LF */
+    size_t start;
+    size_t end;
+    size_t capacity;
+    uint64_t missed;
+    char missed_allocator[WORSEGPU_CLIENT_NAME_SIZE]; /* empty: of several */
+};
+
 struct worsegpu_client {
     const struct worsegpu_memory *memory;
     uint64_t timeout_ms; /* 0: wait for ever */
@@ -30,6 +41,7 @@ struct worsegpu_client {
     struct json_writer out;
     size_t sent; /* bytes at the start of `out` that are sent */
     struct client_input in;
+    struct client_events events;
     bool send_ended;    /* the other side takes no more */
     bool receive_ended; /* the other side has sent all it will */
     int broken; /* BAD_REPLY once the contract was broken: nothing after that can be trusted */
@@ -77,9 +89,28 @@ int client_stream_peek(worsegpu_client *client, const char **line, size_t *lengt
 /* Takes the line shown last; its bytes stay where they are until the next reading. */
 void client_stream_take(worsegpu_client *client, size_t length);
 
-/* reply.c: judges one line as the answer to `id`, and keeps its result. */
+enum {
+    CLIENT_NOTIFICATION = 2 /* the line is no answer */
+};
+
+/* reply.c: judges one line as the answer to `id`, and keeps its result. CLIENT_NOTIFICATION when it
+ * has a method and no id: client->document holds it. */
 int client_reply_read(worsegpu_client *client, uint64_t id, const char *line, size_t length,
                       struct worsegpu_client_error *error);
+
+/* A sentence about a broken contract; the client is of no more use. */
+int client_reply_broken(worsegpu_client *client, struct worsegpu_client_error *error,
+                        const char *what);
+
+/* events.c: keeps a notification, which client->document holds, for later. OK, BAD_REPLY or
+ * NO_MEMORY. */
+int client_events_keep(worsegpu_client *client, const char *line, size_t length,
+                       struct worsegpu_client_error *error);
+void client_events_release(worsegpu_client *client);
+
+/* call.c: whether the client can still be used, and no answer is due. */
+int client_check_alive(const worsegpu_client *client, struct worsegpu_client_error *error);
+int client_check_nothing_due(const worsegpu_client *client, struct worsegpu_client_error *error);
 
 /* call.c: requests whose parameters are written by us, so that they need no check. Begin, write
  * members with client->out, end. After a failure everything is as before begin. */

@@ -160,6 +160,7 @@ void worsegpu_client_disconnect(worsegpu_client *client)
         return;
     close(client->descriptor);
     client_stream_release(client);
+    client_events_release(client);
     json_document_release(&client->document);
     json_writer_release(&client->out);
     memory_release_array(client->memory, client->page, client->page_bytes, 1);

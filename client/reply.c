@@ -4,7 +4,8 @@
 #include "client/client_state.h"
 #include "client/json_span.h"
 
-static int broken(worsegpu_client *client, struct worsegpu_client_error *error, const char *what)
+int client_reply_broken(worsegpu_client *client, struct worsegpu_client_error *error,
+                        const char *what)
 {
     client->broken = WORSEGPU_CLIENT_BAD_REPLY;
     return client_error_set(error, WORSEGPU_CLIENT_BAD_REPLY,
@@ -27,9 +28,9 @@ static int read_error(worsegpu_client *client, const cJSON *item,
     int64_t code;
     if (!json_document_i64(document, json_document_member(item, "code"), &code) ||
         !cJSON_IsString(message))
-        return broken(client, error, "an error without a code and a message");
+        return client_reply_broken(client, error, "an error without a code and a message");
     if (!cJSON_IsString(json_document_member(data, "kind")))
-        return broken(client, error, "an error without data.kind");
+        return client_reply_broken(client, error, "an error without data.kind");
     if (!error)
         return WORSEGPU_CLIENT_REFUSED;
     client_error_clear(error);
@@ -40,10 +41,15 @@ static int read_error(worsegpu_client *client, const cJSON *item,
     copy_member(data, "param", error->param, sizeof(error->param));
     copy_member(data, "method", error->method, sizeof(error->method));
     copy_member(data, "check", error->check, sizeof(error->check));
+    copy_member(data, "which", error->which, sizeof(error->which));
     error->limit_given =
         json_document_u64(document, json_document_member(data, "limit"), &error->limit);
     error->used_given =
         json_document_u64(document, json_document_member(data, "used"), &error->used);
+    error->left_given =
+        json_document_u64(document, json_document_member(data, "left"), &error->left);
+    error->rule_given =
+        json_document_u64(document, json_document_member(data, "rule"), &error->rule);
     error->requested_bytes_given = json_document_u64(
         document, json_document_member(data, "requested_bytes"), &error->requested_bytes);
     return WORSEGPU_CLIENT_REFUSED;
@@ -62,7 +68,7 @@ int client_reply_read(worsegpu_client *client, uint64_t id, const char *line, si
         break;
     case STRICT_JSON_REFUSED:
     default:
-        return broken(client, error, "a line that is not strict JSON");
+        return client_reply_broken(client, error, "a line that is not strict JSON");
     }
     const cJSON *root = document->root;
     const cJSON *version = json_document_member(root, "jsonrpc");
@@ -70,19 +76,21 @@ int client_reply_read(worsegpu_client *client, uint64_t id, const char *line, si
     const cJSON *failure = json_document_member(root, "error");
     const cJSON *result = json_document_member(root, "result");
     if (!cJSON_IsObject(root))
-        return broken(client, error, "an answer that is not an object");
+        return client_reply_broken(client, error, "an answer that is not an object");
     if (!cJSON_IsString(version) || strcmp(version->valuestring, "2.0") != 0)
-        return broken(client, error, "an answer without \"jsonrpc\":\"2.0\"");
+        return client_reply_broken(client, error, "an answer without \"jsonrpc\":\"2.0\"");
+    if (!number && json_document_member(root, "method"))
+        return CLIENT_NOTIFICATION;
     if (!number || (failure == NULL) == (result == NULL) || cJSON_GetArraySize(root) != 3)
-        return broken(client, error,
-                      "an answer needs an id, and a result or an error, and no more");
+        return client_reply_broken(client, error,
+                                   "an answer needs an id, and a result or an error, and no more");
     if (result && !cJSON_IsObject(result))
-        return broken(client, error, "a result that is not an object");
+        return client_reply_broken(client, error, "a result that is not an object");
 
     uint64_t got;
     bool nobody = cJSON_IsNull(number) && failure; /* it could not read the id, or refuses us all */
     if (!nobody && (!json_document_u64(document, number, &got) || got != id))
-        return broken(client, error, "an answer with another id than the request's");
+        return client_reply_broken(client, error, "an answer with another id than the request's");
     if (failure)
         return read_error(client, failure, error);
 

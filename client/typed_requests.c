@@ -1,76 +1,8 @@
 /* One function for each method: writes its parameters, sends it, and has the answer read. */
 #include <math.h>
-#include <string.h>
 
-#include "base/memory.h"
-#include "client/client_state.h"
+#include "client/parameters.h"
 #include "client/typed_results.h"
-#include "proto/json_text.h"
-
-static const char *parameter_name(enum parameter parameter)
-{
-    return parameter_info(parameter)->name;
-}
-
-static void put_text(worsegpu_client *client, enum parameter parameter, const char *value)
-{
-    if (value)
-        json_writer_member_text(&client->out, parameter_name(parameter), value);
-}
-
-static void put_u64(worsegpu_client *client, enum parameter parameter, bool given, uint64_t value)
-{
-    if (given)
-        json_writer_member_u64(&client->out, parameter_name(parameter), value);
-}
-
-static void put_bool(worsegpu_client *client, enum parameter parameter, bool given, bool value)
-{
-    if (given)
-        json_writer_member_bool(&client->out, parameter_name(parameter), value);
-}
-
-static void put_double(worsegpu_client *client, enum parameter parameter, bool given, double value)
-{
-    if (given)
-        json_writer_member_double(&client->out, parameter_name(parameter), value);
-}
-
-/* Texts come from the caller: what is no UTF-8 would break the line for the daemon. */
-static int check_text(const char *text, const char *name, struct worsegpu_client_error *error)
-{
-    if (!text)
-        return WORSEGPU_CLIENT_OK;
-    size_t length = strlen(text);
-    for (size_t at = 0; at < length;) {
-        size_t bytes = json_text_utf8_length(text + at, length - at);
-        if (bytes == 0)
-            return client_error_set(error, WORSEGPU_CLIENT_INVALID_ARGUMENT, "%s is not UTF-8",
-                                    name);
-        at += bytes;
-    }
-    return WORSEGPU_CLIENT_OK;
-}
-
-static int check_texts(const char *allocator, const char *other, enum parameter other_parameter,
-                       struct worsegpu_client_error *error)
-{
-    int status = check_text(allocator, "the allocator's name", error);
-    return status == WORSEGPU_CLIENT_OK ? check_text(other, parameter_name(other_parameter), error)
-                                        : status;
-}
-
-/* A method that takes nothing but the allocator. */
-static int call_simple(worsegpu_client *client, enum method method, const char *allocator,
-                       struct worsegpu_client_error *error)
-{
-    int status = check_text(allocator, "the allocator's name", error);
-    if (status != WORSEGPU_CLIENT_OK)
-        return status;
-    struct client_draft draft = client_draft_begin(client, method);
-    put_text(client, PARAMETER_allocator, allocator);
-    return client_draft_call(client, draft, error);
-}
 
 static int check_config(const struct worsegpu_client_config *wanted,
                         struct worsegpu_client_error *error)
@@ -79,10 +11,11 @@ static int check_config(const struct worsegpu_client_config *wanted,
         (wanted->forget_probability_given && !isfinite(wanted->forget_probability)))
         return client_error_set(error, WORSEGPU_CLIENT_INVALID_ARGUMENT,
                                 "a probability must be a number from 0 to 1");
-    int status = check_text(wanted->policy, "policy", error);
+    int status = parameters_check_text(wanted->policy, "policy", error);
     if (status == WORSEGPU_CLIENT_OK)
-        status = check_text(wanted->seed, "seed", error);
-    return status == WORSEGPU_CLIENT_OK ? check_text(wanted->scan, "scan", error) : status;
+        status = parameters_check_text(wanted->seed, "seed", error);
+    return status == WORSEGPU_CLIENT_OK ? parameters_check_text(wanted->scan, "scan", error)
+                                        : status;
 }
 
 int worsegpu_client_open(worsegpu_client *client, const char *name,
@@ -91,26 +24,28 @@ int worsegpu_client_open(worsegpu_client *client, const char *name,
 {
     const struct worsegpu_client_config defaults = {0};
     const struct worsegpu_client_config *config = wanted ? wanted : &defaults;
-    int status = check_text(name, "the allocator's name", error);
+    int status = parameters_check_text(name, "the allocator's name", error);
     if (status == WORSEGPU_CLIENT_OK)
         status = check_config(config, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct client_draft draft = client_draft_begin(client, METHOD_open);
-    put_text(client, PARAMETER_name, name);
-    put_text(client, PARAMETER_policy, config->policy);
-    put_u64(client, PARAMETER_gpu_capacity, config->gpu_capacity_given, config->gpu_capacity);
-    put_double(client, PARAMETER_gpu_probability, config->gpu_probability_given,
-               config->gpu_probability);
-    put_double(client, PARAMETER_forget_probability, config->forget_probability_given,
-               config->forget_probability);
-    put_bool(client, PARAMETER_fallback_on_oom, config->fallback_on_oom_given,
-             config->fallback_on_oom);
-    put_u64(client, PARAMETER_max_request_bytes, config->max_request_bytes_given,
-            config->max_request_bytes);
-    put_u64(client, PARAMETER_trace_limit, config->trace_limit_given, config->trace_limit);
-    put_text(client, PARAMETER_seed, config->seed);
-    put_text(client, PARAMETER_scan, config->scan);
+    parameters_put_text(client, PARAMETER_name, name);
+    parameters_put_text(client, PARAMETER_policy, config->policy);
+    parameters_put_u64(client, PARAMETER_gpu_capacity, config->gpu_capacity_given,
+                       config->gpu_capacity);
+    parameters_put_double(client, PARAMETER_gpu_probability, config->gpu_probability_given,
+                          config->gpu_probability);
+    parameters_put_double(client, PARAMETER_forget_probability, config->forget_probability_given,
+                          config->forget_probability);
+    parameters_put_bool(client, PARAMETER_fallback_on_oom, config->fallback_on_oom_given,
+                        config->fallback_on_oom);
+    parameters_put_u64(client, PARAMETER_max_request_bytes, config->max_request_bytes_given,
+                       config->max_request_bytes);
+    parameters_put_u64(client, PARAMETER_trace_limit, config->trace_limit_given,
+                       config->trace_limit);
+    parameters_put_text(client, PARAMETER_seed, config->seed);
+    parameters_put_text(client, PARAMETER_scan, config->scan);
     status = client_draft_call(client, draft, error);
     return status == WORSEGPU_CLIENT_OK && actual ? typed_read_config(client, actual, error)
                                                   : status;
@@ -119,7 +54,7 @@ int worsegpu_client_open(worsegpu_client *client, const char *name,
 int worsegpu_client_close(worsegpu_client *client, const char *allocator,
                           struct worsegpu_client_error *error)
 {
-    return call_simple(client, METHOD_close, allocator, error);
+    return parameters_call_simple(client, METHOD_close, allocator, error);
 }
 
 int worsegpu_client_allocate(worsegpu_client *client, const char *allocator,
@@ -127,15 +62,15 @@ int worsegpu_client_allocate(worsegpu_client *client, const char *allocator,
                              struct worsegpu_client_allocation *allocation,
                              struct worsegpu_client_error *error)
 {
-    int status = check_texts(allocator, request->tag, PARAMETER_tag, error);
+    int status = parameters_check_texts(allocator, request->tag, PARAMETER_tag, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct client_draft draft = client_draft_begin(client, METHOD_allocate);
-    put_u64(client, PARAMETER_requested_bytes, true, request->requested_bytes);
-    put_text(client, PARAMETER_tag, request->tag);
-    put_u64(client, PARAMETER_stream, request->stream_given, request->stream);
-    put_bool(client, PARAMETER_detached, request->detached, true);
-    put_text(client, PARAMETER_allocator, allocator);
+    parameters_put_u64(client, PARAMETER_requested_bytes, true, request->requested_bytes);
+    parameters_put_text(client, PARAMETER_tag, request->tag);
+    parameters_put_u64(client, PARAMETER_stream, request->stream_given, request->stream);
+    parameters_put_bool(client, PARAMETER_detached, request->detached, true);
+    parameters_put_text(client, PARAMETER_allocator, allocator);
     status = client_draft_call(client, draft, error);
     return status == WORSEGPU_CLIENT_OK ? worsegpu_client_read_allocation(client, allocation, error)
                                         : status;
@@ -145,12 +80,12 @@ static int free_by(worsegpu_client *client, enum parameter parameter, const char
                    const char *allocator, struct worsegpu_client_release *release,
                    struct worsegpu_client_error *error)
 {
-    int status = check_texts(allocator, value, parameter, error);
+    int status = parameters_check_texts(allocator, value, parameter, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct client_draft draft = client_draft_begin(client, METHOD_free);
-    put_text(client, parameter, value);
-    put_text(client, PARAMETER_allocator, allocator);
+    parameters_put_text(client, parameter, value);
+    parameters_put_text(client, PARAMETER_allocator, allocator);
     status = client_draft_call(client, draft, error);
     struct worsegpu_client_release ignored;
     return status == WORSEGPU_CLIENT_OK
@@ -176,22 +111,24 @@ int worsegpu_client_snapshot(worsegpu_client *client, const char *allocator,
                              struct worsegpu_client_snapshot *snapshot,
                              struct worsegpu_client_error *error)
 {
-    int status = call_simple(client, METHOD_snapshot, allocator, error);
+    int status = parameters_call_simple(client, METHOD_snapshot, allocator, error);
     return status == WORSEGPU_CLIENT_OK ? worsegpu_client_read_snapshot(client, snapshot, error)
                                         : status;
 }
 
 /* trace and list: what comes after a number, at most so many. */
 static int call_page(worsegpu_client *client, enum method method, const char *allocator,
-                     uint64_t after, uint64_t limit, struct worsegpu_client_error *error)
+                     uint64_t after, uint64_t limit, bool orphans,
+                     struct worsegpu_client_error *error)
 {
-    int status = check_text(allocator, "the allocator's name", error);
+    int status = parameters_check_text(allocator, "the allocator's name", error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct client_draft draft = client_draft_begin(client, method);
-    put_u64(client, PARAMETER_after, true, after);
-    put_u64(client, PARAMETER_limit, true, limit);
-    put_text(client, PARAMETER_allocator, allocator);
+    parameters_put_u64(client, PARAMETER_after, true, after);
+    parameters_put_u64(client, PARAMETER_limit, true, limit);
+    parameters_put_bool(client, PARAMETER_orphans, orphans, true);
+    parameters_put_text(client, PARAMETER_allocator, allocator);
     return client_draft_call(client, draft, error);
 }
 
@@ -199,7 +136,7 @@ int worsegpu_client_trace(worsegpu_client *client, const char *allocator, uint64
                           uint64_t limit, struct worsegpu_client_trace *page,
                           struct worsegpu_client_error *error)
 {
-    int status = call_page(client, METHOD_trace, allocator, after, limit, error);
+    int status = call_page(client, METHOD_trace, allocator, after, limit, false, error);
     return status == WORSEGPU_CLIENT_OK ? typed_read_trace(client, after, page, error) : status;
 }
 
@@ -207,14 +144,37 @@ int worsegpu_client_list(worsegpu_client *client, const char *allocator, uint64_
                          uint64_t limit, struct worsegpu_client_list *page,
                          struct worsegpu_client_error *error)
 {
-    int status = call_page(client, METHOD_list, allocator, after, limit, error);
+    int status = call_page(client, METHOD_list, allocator, after, limit, false, error);
     return status == WORSEGPU_CLIENT_OK ? typed_read_list(client, after, page, error) : status;
+}
+
+int worsegpu_client_list_orphans(worsegpu_client *client, const char *allocator, uint64_t after,
+                                 uint64_t limit, struct worsegpu_client_list *page,
+                                 struct worsegpu_client_error *error)
+{
+    int status = call_page(client, METHOD_list, allocator, after, limit, true, error);
+    return status == WORSEGPU_CLIENT_OK ? typed_read_list(client, after, page, error) : status;
+}
+
+int worsegpu_client_resize(worsegpu_client *client, const char *allocator, uint64_t gpu_capacity,
+                           struct worsegpu_client_config *actual,
+                           struct worsegpu_client_error *error)
+{
+    int status = parameters_check_text(allocator, "the allocator's name", error);
+    if (status != WORSEGPU_CLIENT_OK)
+        return status;
+    struct client_draft draft = client_draft_begin(client, METHOD_resize);
+    parameters_put_u64(client, PARAMETER_gpu_capacity, true, gpu_capacity);
+    parameters_put_text(client, PARAMETER_allocator, allocator);
+    status = client_draft_call(client, draft, error);
+    return status == WORSEGPU_CLIENT_OK && actual ? typed_read_config(client, actual, error)
+                                                  : status;
 }
 
 int worsegpu_client_trace_clear(worsegpu_client *client, const char *allocator, uint64_t *cleared,
                                 struct worsegpu_client_error *error)
 {
-    int status = call_simple(client, METHOD_trace_clear, allocator, error);
+    int status = parameters_call_simple(client, METHOD_trace_clear, allocator, error);
     return status == WORSEGPU_CLIENT_OK ? typed_read_count(client, "cleared", cleared, error)
                                         : status;
 }
@@ -222,7 +182,7 @@ int worsegpu_client_trace_clear(worsegpu_client *client, const char *allocator, 
 int worsegpu_client_validate(worsegpu_client *client, const char *allocator, uint64_t *checks,
                              struct worsegpu_client_error *error)
 {
-    int status = call_simple(client, METHOD_validate, allocator, error);
+    int status = parameters_call_simple(client, METHOD_validate, allocator, error);
     return status == WORSEGPU_CLIENT_OK ? typed_read_count(client, "checks", checks, error)
                                         : status;
 }

@@ -1,108 +1,9 @@
-/* Results as structs. A reader walks over the members it needs and remembers the first that is
- * missing or of the wrong form; one look at the end decides. */
+/* Results as structs: allocators, allocations, accounts, events; see typed_results.h. */
 #include "client/typed_results.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-
-struct reader {
-    const struct json_document *document;
-    const cJSON *object;
-    const char *missing; /* name of the first member that is not as promised */
-};
-
-static struct reader reader_start(const worsegpu_client *client, const cJSON *object)
-{
-    return (struct reader){.document = &client->document, .object = object};
-}
-
-static void reader_miss(struct reader *reader, const char *name)
-{
-    if (!reader->missing)
-        reader->missing = name;
-}
-
-static uint64_t reader_u64(struct reader *reader, const char *name)
-{
-    uint64_t value = 0;
-    if (!json_document_u64(reader->document, json_document_member(reader->object, name), &value))
-        reader_miss(reader, name);
-    return value;
-}
-
-static bool reader_bool(struct reader *reader, const char *name)
-{
-    const cJSON *item = json_document_member(reader->object, name);
-    if (!cJSON_IsBool(item))
-        reader_miss(reader, name);
-    return cJSON_IsTrue(item);
-}
-
-static double reader_double(struct reader *reader, const char *name)
-{
-    const cJSON *item = json_document_member(reader->object, name);
-    if (!cJSON_IsNumber(item)) {
-        reader_miss(reader, name);
-        return 0;
-    }
-    return item->valuedouble;
-}
-
-/* A text that must be there and fit. */
-static void reader_text(struct reader *reader, const char *name, char *field, size_t size)
-{
-    const cJSON *item = json_document_member(reader->object, name);
-    field[0] = '\0';
-    if (!cJSON_IsString(item) || strlen(item->valuestring) >= size)
-        reader_miss(reader, name);
-    else
-        client_copy_text(field, size, item->valuestring);
-}
-
-static bool is_absent(const cJSON *item)
-{
-    return !item || cJSON_IsNull(item);
-}
-
-/* Members that may be left out or null. */
-static void reader_text_if_given(struct reader *reader, const char *name, char *field, size_t size)
-{
-    field[0] = '\0';
-    if (!is_absent(json_document_member(reader->object, name)))
-        reader_text(reader, name, field, size);
-}
-
-static bool reader_u64_if_given(struct reader *reader, const char *name, uint64_t *value)
-{
-    *value = 0;
-    if (is_absent(json_document_member(reader->object, name)))
-        return false;
-    *value = reader_u64(reader, name);
-    return true;
-}
-
-static enum worsegpu_client_device reader_device(struct reader *reader)
-{
-    const cJSON *item = json_document_member(reader->object, "device");
-    const char *name = cJSON_IsString(item) ? item->valuestring : "";
-    if (strcmp(name, "gpu") == 0)
-        return WORSEGPU_CLIENT_GPU;
-    if (strcmp(name, "cpu") != 0)
-        reader_miss(reader, "device");
-    return WORSEGPU_CLIENT_CPU;
-}
-
-static int reader_end(worsegpu_client *client, const struct reader *reader,
-                      struct worsegpu_client_error *error)
-{
-    if (!reader->missing)
-        return WORSEGPU_CLIENT_OK;
-    client->broken = WORSEGPU_CLIENT_BAD_REPLY;
-    return client_error_set(
-        error, WORSEGPU_CLIENT_BAD_REPLY,
-        "the other side does not speak the contract: \"%s\" is missing or wrong", reader->missing);
-}
 
 /* ------------------------------------------------------------------------------ single results */
 
@@ -262,6 +163,7 @@ int worsegpu_client_read_snapshot(worsegpu_client *client,
     snapshot->detail.free_calls = reader_u64(&reader, "free_calls");
     snapshot->detail.oom_fallbacks = reader_u64(&reader, "oom_fallbacks");
     snapshot->detail.oom_failures = reader_u64(&reader, "oom_failures");
+    snapshot->detail.faults = reader_u64(&reader, "faults");
     snapshot->detail.last_sequence = reader_u64(&reader, "last_sequence");
     return reader_end(client, &reader, error);
 }
@@ -293,42 +195,18 @@ int typed_read_info(worsegpu_client *client, struct worsegpu_client_info *info,
 
 /* ------------------------------------------------------------------------------ pages */
 
-/* Room for the items of the named array of the last result. *items is NULL when it is empty. */
-static int page_room(worsegpu_client *client, struct reader *reader, const char *name,
-                     size_t item_bytes, void **items, size_t *count,
-                     struct worsegpu_client_error *error)
-{
-    const cJSON *array = json_document_member(client->result_item, name);
-    *items = NULL;
-    *count = 0;
-    if (!cJSON_IsArray(array)) {
-        reader_miss(reader, name);
-        return WORSEGPU_CLIENT_OK;
-    }
-    size_t wanted = (size_t)cJSON_GetArraySize(array);
-    size_t bytes;
-    if (__builtin_mul_overflow(wanted, item_bytes, &bytes))
-        return client_error_no_memory(error);
-    if (bytes > client->page_bytes) {
-        void *grown =
-            memory_resize_array(client->memory, client->page, client->page_bytes, bytes, 1);
-        if (!grown)
-            return client_error_no_memory(error);
-        client->page = grown;
-        client->page_bytes = bytes;
-    }
-    *items = wanted > 0 ? client->page : NULL;
-    *count = wanted;
-    return WORSEGPU_CLIENT_OK;
-}
-
-static void read_event(struct reader *reader, struct worsegpu_client_event *event)
+void typed_read_event(struct reader *reader, struct worsegpu_client_event *event)
 {
     memset(event, 0, sizeof(*event));
     event->sequence = reader_u64(reader, "sequence");
     reader_text(reader, "operation", event->operation, sizeof(event->operation));
     reader_text_if_given(reader, "reason", event->reason, sizeof(event->reason));
-    event->device = reader_device(reader);
+    bool fault = strcmp(event->operation, "fault") == 0;
+    event->device = fault ? WORSEGPU_CLIENT_GPU : reader_device(reader);
+    if (fault) {
+        reader_text(reader, "action", event->action, sizeof(event->action));
+        event->rule = reader_u64(reader, "rule");
+    }
     event->released = cJSON_IsTrue(json_document_member(reader->object, "released"));
     reader_u64_if_given(reader, "allocation_id", &event->allocation_id);
     reader_u64_if_given(reader, "requested_bytes", &event->requested_bytes);
@@ -337,15 +215,7 @@ static void read_event(struct reader *reader, struct worsegpu_client_event *even
     event->client_given = reader_u64_if_given(reader, "client", &event->client);
     event->stream_given = reader_u64_if_given(reader, "stream", &event->stream);
     reader_text_if_given(reader, "tag", event->tag, sizeof(event->tag));
-}
-
-/* `next` must move on when there is more, or a reader of pages would never end. */
-static void read_page_end(struct reader *reader, uint64_t after, uint64_t *next, bool *more)
-{
-    *next = reader_u64(reader, "next");
-    *more = reader_bool(reader, "more");
-    if (*more && *next <= after)
-        reader_miss(reader, "next");
+    reader_text_if_given(reader, "name", event->name, sizeof(event->name));
 }
 
 int typed_read_trace(worsegpu_client *client, uint64_t after, struct worsegpu_client_trace *page,
@@ -353,13 +223,13 @@ int typed_read_trace(worsegpu_client *client, uint64_t after, struct worsegpu_cl
 {
     struct reader reader = reader_start(client, client->result_item);
     void *items;
-    int status = page_room(client, &reader, "events", sizeof(struct worsegpu_client_event), &items,
-                           &page->count, error);
+    int status = reader_page(client, &reader, "events", sizeof(struct worsegpu_client_event),
+                             &items, &page->count, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct worsegpu_client_event *events = items;
     page->events = events;
-    read_page_end(&reader, after, &page->next, &page->more);
+    reader_page_end(&reader, after, &page->next, &page->more);
     page->dropped = reader_u64(&reader, "dropped");
     size_t index = 0;
     const cJSON *item;
@@ -367,7 +237,7 @@ int typed_read_trace(worsegpu_client *client, uint64_t after, struct worsegpu_cl
     {
         reader.object = item;
         if (events)
-            read_event(&reader, &events[index++]);
+            typed_read_event(&reader, &events[index++]);
     }
     return reader_end(client, &reader, error);
 }
@@ -386,13 +256,14 @@ int typed_read_list(worsegpu_client *client, uint64_t after, struct worsegpu_cli
 {
     struct reader reader = reader_start(client, client->result_item);
     void *items;
-    int status = page_room(client, &reader, "allocations",
-                           sizeof(struct worsegpu_client_allocation), &items, &page->count, error);
+    int status =
+        reader_page(client, &reader, "allocations", sizeof(struct worsegpu_client_allocation),
+                    &items, &page->count, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct worsegpu_client_allocation *allocations = items;
     page->allocations = allocations;
-    read_page_end(&reader, after, &page->next, &page->more);
+    reader_page_end(&reader, after, &page->next, &page->more);
     size_t index = 0;
     const cJSON *item;
     cJSON_ArrayForEach(item, json_document_member(client->result_item, "allocations"))

@@ -3,7 +3,7 @@
 #ifndef TYPED_RESULTS_H
 #define TYPED_RESULTS_H
 
-#include "client/client_state.h"
+#include "client/reader.h"
 
 int typed_read_config(worsegpu_client *client, struct worsegpu_client_config *config,
                       struct worsegpu_client_error *error);
@@ -16,5 +16,8 @@ int typed_read_count(worsegpu_client *client, const char *name, uint64_t *count,
                      struct worsegpu_client_error *error);
 int typed_read_info(worsegpu_client *client, struct worsegpu_client_info *info,
                     struct worsegpu_client_error *error);
+
+/* One event of the trace, at reader->object. */
+void typed_read_event(struct reader *reader, struct worsegpu_client_event *event);
 
 #endif

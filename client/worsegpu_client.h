@@ -42,6 +42,9 @@ enum {
 #define WORSEGPU_CLIENT_MAX_REPLY_BYTES ((size_t)16 * 1024 * 1024)
 /* Answers that wait to be received take at most about this much, in bytes. */
 #define WORSEGPU_CLIENT_MAX_HELD_BYTES ((size_t)64 * 1024 * 1024)
+/* Events that came while a call waited for its answer, and wait to be taken, take at most so much,
+ * in bytes. Those after that are counted as missed. */
+#define WORSEGPU_CLIENT_MAX_EVENT_BYTES ((size_t)8 * 1024 * 1024)
 
 enum worsegpu_client_status {
     WORSEGPU_CLIENT_BUSY = -7,             /* too many answers wait: receive some, then go on */
@@ -64,9 +67,14 @@ struct worsegpu_client_error {
     bool limit_given;
     bool used_given;
     bool requested_bytes_given;
+    bool left_given;
+    bool rule_given;
     uint64_t limit;                         /* the limit that was met */
     uint64_t used;                          /* how much of it is taken */
+    uint64_t left;                          /* how much of it is left */
     uint64_t requested_bytes;               /* what could not be had */
+    uint64_t rule;                          /* the rule that made it fail on purpose */
+    char which[WORSEGPU_CLIENT_NAME_SIZE];  /* the limit's name; empty when not given */
     char param[WORSEGPU_CLIENT_ECHO_SIZE];  /* the wrong parameter; empty when not given */
     char method[WORSEGPU_CLIENT_ECHO_SIZE]; /* the unknown method; empty when not given */
     char check[WORSEGPU_CLIENT_ECHO_SIZE];  /* the broken invariant; empty when not given */
@@ -300,6 +308,7 @@ struct worsegpu_client_snapshot {
         uint64_t free_calls;
         uint64_t oom_fallbacks;
         uint64_t oom_failures;
+        uint64_t faults; /* firings of rules */
         uint64_t last_sequence;
     } detail;
 };
@@ -323,10 +332,12 @@ WORSEGPU_CLIENT_API int worsegpu_client_read_snapshot(worsegpu_client *client,
 /* One event of the trace. What it does not have is 0, false or empty. */
 struct worsegpu_client_event {
     uint64_t sequence;
-    char operation[WORSEGPU_CLIENT_WORD_SIZE]; /* "allocate", "allocate_failed", "free" */
+    char operation[WORSEGPU_CLIENT_WORD_SIZE]; /* "allocate", "allocate_failed", "free", "fault" */
     char reason[WORSEGPU_CLIENT_WORD_SIZE];    /* "probability", "gpu_oom", "forgotten" */
-    enum worsegpu_client_device device;
-    bool released; /* of a free */
+    char action[WORSEGPU_CLIENT_WORD_SIZE];    /* of a fault: what the rule did */
+    uint64_t rule;                             /* of a fault: which rule */
+    enum worsegpu_client_device device;        /* GPU in a fault, which has none */
+    bool released;                             /* of a free */
     uint64_t allocation_id;
     uint64_t requested_bytes;
     uint64_t reserved_bytes;
@@ -336,7 +347,8 @@ struct worsegpu_client_event {
     uint64_t client; /* the number of the connection */
     bool stream_given;
     uint64_t stream;
-    char tag[WORSEGPU_CLIENT_NAME_SIZE];
+    char tag[WORSEGPU_CLIENT_NAME_SIZE];  /* empty also when it is another user's */
+    char name[WORSEGPU_CLIENT_NAME_SIZE]; /* the connection's own name, as `tag` */
 };
 
 /* A page of events; `events` belongs to the client. */
@@ -380,6 +392,20 @@ WORSEGPU_CLIENT_API int worsegpu_client_list(worsegpu_client *client, const char
                                              struct worsegpu_client_list *page,
                                              struct worsegpu_client_error *error);
 
+/* The same for those only whose connection has ended. */
+WORSEGPU_CLIENT_API int worsegpu_client_list_orphans(worsegpu_client *client, const char *allocator,
+                                                     uint64_t after, uint64_t limit,
+                                                     struct worsegpu_client_list *page,
+                                                     struct worsegpu_client_error *error);
+
+/* Gives an allocator's GPU another capacity, in bytes, 1 to 2^53 - 1; what is reserved stays
+ * reserved. Shared ones: for admins only. *actual, which may be NULL, is the whole configuration as
+ * it now stands. */
+WORSEGPU_CLIENT_API int worsegpu_client_resize(worsegpu_client *client, const char *allocator,
+                                               uint64_t gpu_capacity,
+                                               struct worsegpu_client_config *actual,
+                                               struct worsegpu_client_error *error);
+
 /* Who the daemon is. Policies and allocators are in worsegpu_client_result, as JSON. */
 struct worsegpu_client_info {
     char server[WORSEGPU_CLIENT_NAME_SIZE];
@@ -400,6 +426,174 @@ struct worsegpu_client_info {
 WORSEGPU_CLIENT_API int worsegpu_client_info(worsegpu_client *client,
                                              struct worsegpu_client_info *info,
                                              struct worsegpu_client_error *error);
+
+/* --------------------------------------------------------------------------------- who is there */
+
+/* Gives this connection a name, for display only: 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a
+ * letter or digit. *number, which may be NULL, is the connection's number. */
+WORSEGPU_CLIENT_API int worsegpu_client_hello(worsegpu_client *client, const char *name,
+                                              uint64_t *number,
+                                              struct worsegpu_client_error *error);
+
+/* One connection to the daemon, and what it holds in all allocators. */
+struct worsegpu_client_peer {
+    uint64_t client;                      /* its number */
+    char name[WORSEGPU_CLIENT_NAME_SIZE]; /* as it gave itself; empty: none */
+    uint64_t user;                        /* as the system knows it */
+    uint64_t group;
+    int64_t process; /* as it was when it connected */
+    bool you;
+    uint64_t connected_us; /* since when, in microseconds since the epoch */
+    uint64_t connected_seconds;
+    uint64_t allocations; /* live ones */
+    uint64_t gpu_bytes;   /* reserved on the fake GPUs */
+    uint64_t cpu_bytes;
+    uint64_t detached; /* how many of the allocations are */
+    uint64_t private_allocators;
+    uint64_t requests;
+    uint64_t errors; /* answers that were errors */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+};
+
+/* A page of connections; `peers` belongs to the client. */
+struct worsegpu_client_peers {
+    const struct worsegpu_client_peer *peers;
+    size_t count;
+    uint64_t next;
+    bool more;
+};
+
+/* Connections that this client may see, with a number above `after`, at most `limit` (1 to 1,000).
+ */
+WORSEGPU_CLIENT_API int worsegpu_client_clients(worsegpu_client *client, uint64_t after,
+                                                uint64_t limit, struct worsegpu_client_peers *page,
+                                                struct worsegpu_client_error *error);
+
+/* --------------------------------------------------------------------------------- failing on
+ * purpose */
+
+/* What shall go wrong, when, and for whom. Zero it, set `action`, then what you want: 0 and NULL
+ * mean not given. At most one of nth, every and probability; none of them: the next match. */
+struct worsegpu_client_wish {
+    const char *action; /* "out_of_memory", "quota_exceeded", "host_fallback", "forget", "delay",
+                           "disconnect_before", "disconnect_after" */
+    uint64_t nth;       /* from this match on, counted from now */
+    uint64_t every;     /* at every so many matches */
+    bool probability_given;
+    double probability; /* 0 to 1, from the rule's own stream */
+    uint64_t rule_seed; /* of that stream */
+    uint64_t times;     /* at most so often; 0: once with nth, else no end */
+    const char *method; /* only this method; NULL: what the action suits, of allocate and free */
+    uint64_t min_size;  /* only requested bytes of at least this */
+    uint64_t max_size;  /* ... of at most this */
+    bool stream_given;
+    uint64_t stream;        /* only this stream */
+    const char *tag_prefix; /* only tags that begin so */
+    uint64_t process;       /* only this process, as it was when it connected */
+    bool user_given;
+    uint64_t user;         /* only this user, by number */
+    uint64_t client;       /* only the connection of this number */
+    const char *allocator; /* only this allocator; NULL: all, for admins only */
+    uint64_t delay_ms;     /* how long a delay is, in milliseconds */
+};
+
+/* A rule as it stands. What is not given is 0, false or empty. */
+struct worsegpu_client_rule {
+    uint64_t rule; /* its number, from 1 */
+    char action[WORSEGPU_CLIENT_WORD_SIZE];
+    uint64_t nth;
+    uint64_t every;
+    bool probability_given;
+    double probability;
+    uint64_t rule_seed;
+    uint64_t times; /* 0: no end */
+    char method[WORSEGPU_CLIENT_WORD_SIZE];
+    uint64_t min_size;
+    uint64_t max_size;
+    bool stream_given;
+    uint64_t stream;
+    char tag_prefix[WORSEGPU_CLIENT_NAME_SIZE];
+    uint64_t process;
+    bool user_given;
+    uint64_t user;
+    uint64_t client;
+    char allocator[WORSEGPU_CLIENT_NAME_SIZE]; /* empty: all */
+    uint64_t delay_ms;
+    uint64_t matched; /* how often it matched */
+    uint64_t fired;   /* ... and something went wrong */
+    bool spent;       /* it has fired as often as it may */
+};
+
+/* Adds a rule. *rule, which may be NULL, is filled in as it now stands. */
+WORSEGPU_CLIENT_API int worsegpu_client_inject(worsegpu_client *client,
+                                               const struct worsegpu_client_wish *wish,
+                                               struct worsegpu_client_rule *rule,
+                                               struct worsegpu_client_error *error);
+
+/* Reads the answer to an inject just received (worsegpu_client_call, worsegpu_client_receive). */
+WORSEGPU_CLIENT_API int worsegpu_client_read_rule(worsegpu_client *client,
+                                                  struct worsegpu_client_rule *rule,
+                                                  struct worsegpu_client_error *error);
+
+/* A page of rules; `rules` belongs to the client. */
+struct worsegpu_client_rules {
+    const struct worsegpu_client_rule *rules;
+    size_t count;
+    uint64_t next;
+    bool more;
+};
+
+/* Rules that this client may see, with a number above `after`, at most `limit` (1 to 1,000). */
+WORSEGPU_CLIENT_API int worsegpu_client_rules(worsegpu_client *client, uint64_t after,
+                                              uint64_t limit, struct worsegpu_client_rules *page,
+                                              struct worsegpu_client_error *error);
+
+/* Removes one rule, or with 0 all that this client may remove. *cleared, which may be NULL, is how
+ * many there were. */
+WORSEGPU_CLIENT_API int worsegpu_client_rules_clear(worsegpu_client *client, uint64_t rule,
+                                                    uint64_t *cleared,
+                                                    struct worsegpu_client_error *error);
+
+/* --------------------------------------------------------------------------------- events as they
+ * happen */
+
+/* Has the events of an allocator with a sequence above *after (NULL: those from now on) sent to
+ * this client, the retained ones first, until unsubscribe or the end of the connection. They come
+ * in between answers; calls keep those that they meet. *next, which may be NULL, is the sequence
+ * that sending goes on from.
+ */
+WORSEGPU_CLIENT_API int worsegpu_client_subscribe(worsegpu_client *client, const char *allocator,
+                                                  const uint64_t *after, uint64_t *next,
+                                                  struct worsegpu_client_error *error);
+
+/* Has them sent no longer. Those that came before can still be taken. */
+WORSEGPU_CLIENT_API int worsegpu_client_unsubscribe(worsegpu_client *client, const char *allocator,
+                                                    struct worsegpu_client_error *error);
+
+/* What a subscription brings: an event, or that some were missed. */
+struct worsegpu_client_notice {
+    char allocator[WORSEGPU_CLIENT_NAME_SIZE]; /* empty when events of several were missed */
+    uint64_t missed; /* 0: `event` is one. Else so many were missed here: the daemon did not retain
+                        them, or there was no room for them on this side
+                        (WORSEGPU_CLIENT_MAX_EVENT_BYTES) */
+    struct worsegpu_client_event event;
+};
+
+/* Waits for the next event or missed ones, in the order in which they came. OK:
+ * worsegpu_client_result gives the event as JSON too (NULL for missed ones). TIMEOUT, NO_MEMORY:
+ * call it again, nothing is lost. CLOSED, BAD_REPLY as worsegpu_client_call. Not while answers of
+ * queued requests wait (INVALID_ARGUMENT). */
+WORSEGPU_CLIENT_API int worsegpu_client_next_event(worsegpu_client *client,
+                                                   struct worsegpu_client_notice *notice,
+                                                   struct worsegpu_client_error *error);
+
+/* The same without waiting: *taken says whether there was one. Before you wait for the descriptor,
+ * take all there are. */
+WORSEGPU_CLIENT_API int worsegpu_client_take_event(worsegpu_client *client,
+                                                   struct worsegpu_client_notice *notice,
+                                                   bool *taken,
+                                                   struct worsegpu_client_error *error);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 
 int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t name_bytes,
-                  bool shared, uint64_t client, const struct worsegpu_config *config,
+                  uint64_t client, struct account *account, const struct worsegpu_config *config,
                   struct hosted **hosted)
 {
     *hosted = NULL;
@@ -18,8 +18,8 @@ int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t
         memory_release_array(memory, made, 1, sizeof(*made));
         return status;
     }
-    holding_init(&made->holding, made, client);
-    made->shared = shared;
+    holding_init(&made->holding, made, client, account);
+    made->shared = account == NULL;
     memcpy(made->name, name, name_bytes);
     *hosted = made;
     return WORSEGPU_OK;
@@ -94,4 +94,6 @@ void hosted_write(const struct hosted *hosted, struct json_writer *out)
         json_writer_raw_value(out, config->seed, strlen(config->seed));
     json_writer_member_text(out, "scan", worsegpu_scan_name(config->scan));
     json_writer_member_u64(out, "max_live_allocations", config->max_live_allocations);
+    if (hosted->host_capacity)
+        json_writer_member_u64(out, "host_capacity", hosted->host_capacity);
 }

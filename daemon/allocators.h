@@ -24,16 +24,17 @@ struct hosted {
     worsegpu_allocator *engine;
     struct holding holding; /* of a private one: all that is in it */
     bool shared;
-    bool seed_is_text; /* how the seed is shown: as it was given */
+    uint64_t host_capacity; /* bytes of its host pool; 0: no limit */
+    bool seed_is_text;      /* how the seed is shown: as it was given */
     char name[ALLOCATOR_NAME_SIZE];
 };
 
 TAILQ_HEAD(hosted_list, hosted);
 
 /* Makes one. What worsegpu_create answers; *hosted is NULL unless that is WORSEGPU_OK. `name` has 1
- * to 64 bytes. `client` is the owner's number, 0 for a shared one. */
+ * to 64 bytes. `client` and `account` are the owner's; 0 and NULL make a shared one. */
 int hosted_create(const struct worsegpu_memory *memory, const char *name, size_t name_bytes,
-                  bool shared, uint64_t client, const struct worsegpu_config *config,
+                  uint64_t client, struct account *account, const struct worsegpu_config *config,
                   struct hosted **hosted);
 
 /* Ends it at once with all leases on it. NULL is fine. */

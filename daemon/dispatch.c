@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "daemon/faults.h"
 #include "daemon/handlers.h"
 #include "daemon/reply.h"
 
@@ -10,7 +11,7 @@
 static bool find_allocator(struct call *call)
 {
     const struct request *request = call->request;
-    uint32_t takes = method_info(request->method)->takes;
+    uint64_t takes = method_info(request->method)->takes;
     if (!(takes >> PARAMETER_allocator & 1u))
         return true;
     if (request_has(request, PARAMETER_allocator)) {
@@ -27,8 +28,8 @@ static bool find_allocator(struct call *call)
     return false;
 }
 
-uint64_t dispatch_line(struct connection *connection, const char *line, size_t length, bool poor,
-                       struct moment now)
+static uint64_t dispatch(struct connection *connection, const char *line, size_t length, bool poor,
+                         bool judged, struct moment now)
 {
     struct request request;
     struct request_problem problem;
@@ -44,9 +45,30 @@ uint64_t dispatch_line(struct connection *connection, const char *line, size_t l
                     "the daemon is out of memory; try again later");
     else if (result == REQUEST_REFUSED)
         reply_problem(&call.reply, &problem);
-    else if (find_allocator(&call))
-        handler_of(request.method)(&call);
+    else if (find_allocator(&call)) {
+        enum fault_course course = FAULT_GO_ON;
+        if (!judged && faults_possible(&call))
+            course = faults_meet(&call, line, length);
+        if (course == FAULT_DELAYED)
+            return call.cost;
+        if (course == FAULT_GO_ON)
+            handler_of(request.method)(&call);
+    }
+    connection->counts.requests++;
+    connection->counts.errors += call.reply.failed;
     return call.cost;
+}
+
+uint64_t dispatch_line(struct connection *connection, const char *line, size_t length, bool poor,
+                       struct moment now)
+{
+    return dispatch(connection, line, length, poor, false, now);
+}
+
+uint64_t dispatch_delayed_line(struct connection *connection, const char *line, size_t length,
+                               bool poor, struct moment now)
+{
+    return dispatch(connection, line, length, poor, true, now);
 }
 
 void dispatch_refuse(struct connection *connection, enum error_kind kind, const char *message)
@@ -55,4 +77,5 @@ void dispatch_refuse(struct connection *connection, enum error_kind kind, const 
     struct reply reply;
     reply_init(&reply, &connection->output, &nobody);
     reply_error(&reply, kind, "%s", message);
+    connection->counts.errors++;
 }

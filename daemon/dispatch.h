@@ -11,6 +11,10 @@
 uint64_t dispatch_line(struct connection *connection, const char *line, size_t length, bool poor,
                        struct moment now);
 
+/* The same for a line that a rule has delayed: it meets no rule again. */
+uint64_t dispatch_delayed_line(struct connection *connection, const char *line, size_t length,
+                               bool poor, struct moment now);
+
 /* Answers a line that could not be looked at: too long, or no memory to decode it. */
 void dispatch_refuse(struct connection *connection, enum error_kind kind, const char *message);
 

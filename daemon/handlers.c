@@ -14,9 +14,7 @@ enum {
     LIST_SEARCH = 65536  /* allocations looked at for one answer of list, seen or not */
 };
 
-/* Whether one more item fits below the hard limit of the output: a page that is too long is cut
- * short, and `more` says so. */
-static bool fits(const struct call *call)
+bool call_fits(const struct call *call)
 {
     const struct json_writer *out = call->reply.out;
     return out->max_bytes - out->length > 2 * (size_t)LONGEST_ITEM;
@@ -53,7 +51,7 @@ static void write_allocators(const struct hosted_list *list, struct json_writer 
     }
 }
 
-static const struct answered *handle_info(struct call *call)
+const struct answered *handle_info(struct call *call)
 {
     struct json_writer *out = call->reply.out;
     const struct server *server = call->server;
@@ -130,7 +128,7 @@ static const struct answered *config_of_open(struct call *call, struct worsegpu_
     return NULL;
 }
 
-static const struct answered *handle_open(struct call *call)
+const struct answered *handle_open(struct call *call)
 {
     struct connection *connection = call->connection;
     const struct request_text *name = &call->request->params.name;
@@ -149,8 +147,8 @@ static const struct answered *handle_open(struct call *call)
             &call->reply, ERROR_LIMIT_EXCEEDED, "limit", limit,
             "a connection may have %" PRIu64 " private allocators; close one first", limit);
     struct hosted *hosted;
-    int status = hosted_create(call->server->memory, name->bytes, name->length, false,
-                               connection->number, &config, &hosted);
+    int status = hosted_create(call->server->memory, name->bytes, name->length, connection->number,
+                               &connection->account, &config, &hosted);
     if (status != WORSEGPU_OK)
         return reply_error(&call->reply, ERROR_INTERNAL_ERROR,
                            status == WORSEGPU_NO_ENTROPY
@@ -164,7 +162,7 @@ static const struct answered *handle_open(struct call *call)
     return reply_end_result(&call->reply);
 }
 
-static const struct answered *handle_close(struct call *call)
+const struct answered *handle_close(struct call *call)
 {
     if (call->hosted->shared)
         return reply_error(
@@ -197,11 +195,12 @@ static void write_detail(const struct worsegpu_config *config,
     json_writer_member_u64(out, "free_calls", snapshot->free_calls);
     json_writer_member_u64(out, "oom_fallbacks", snapshot->oom_fallbacks);
     json_writer_member_u64(out, "oom_failures", snapshot->oom_failures);
+    json_writer_member_u64(out, "faults", snapshot->faults);
     json_writer_member_u64(out, "last_sequence", snapshot->last_sequence);
     json_writer_end_object(out);
 }
 
-static const struct answered *handle_snapshot(struct call *call)
+const struct answered *handle_snapshot(struct call *call)
 {
     struct worsegpu_snapshot snapshot;
     struct json_writer *out = call->reply.out;
@@ -226,7 +225,7 @@ static const struct answered *handle_snapshot(struct call *call)
     return reply_end_result(&call->reply);
 }
 
-static const struct answered *handle_validate(struct call *call)
+const struct answered *handle_validate(struct call *call)
 {
     struct worsegpu_snapshot snapshot;
     uint64_t checks;
@@ -250,11 +249,29 @@ static const struct answered *handle_validate(struct call *call)
 
 /* --------------------------------------------------------------------------------------- trace */
 
-/* The reference's keys in the reference's order, then ours. */
-static void write_event(const struct worsegpu_event *event, struct json_writer *out)
+/* Whether a peer may see a user's tags and names in the trace. */
+static bool sees_texts_of(const struct server *server, const struct peer *peer, uid_t user)
 {
-    json_writer_begin_object(out);
-    json_writer_member_text(out, "operation", worsegpu_operation_name(event->operation));
+    return peer->uid == user || peer->uid == 0 || server->trace_visible_to_all;
+}
+
+/* The name that a connection gave itself, while it lasts. Its user may be another one than the
+ * allocation's: root may free everybody's. */
+static void write_client_name(const struct server *server, const struct peer *peer, uint64_t number,
+                              struct json_writer *out)
+{
+    const struct connection *client = connection_find(server, number);
+    if (!client || !*client->name)
+        return;
+    if (sees_texts_of(server, peer, client->peer.uid))
+        json_writer_member_text(out, "name", client->name);
+    else
+        json_writer_member_null(out, "name");
+}
+
+/* What an allocator decided: the reference's keys in the reference's order. */
+static void write_decision(const struct worsegpu_event *event, struct json_writer *out)
+{
     if (event->operation == WORSEGPU_ALLOCATE_FAILED) {
         json_writer_member_text(out, "reason", worsegpu_reason_name(event->reason));
         json_writer_member_u64(out, "requested_bytes", event->requested_bytes);
@@ -270,17 +287,43 @@ static void write_event(const struct worsegpu_event *event, struct json_writer *
     json_writer_member_text(out, "device", worsegpu_device_name(event->device));
     if (event->operation != WORSEGPU_ALLOCATE_FAILED && event->reason != WORSEGPU_NO_REASON)
         json_writer_member_text(out, "reason", worsegpu_reason_name(event->reason));
+}
+
+/* What a rule did. */
+static void write_fault(const struct worsegpu_event *event, struct json_writer *out)
+{
+    json_writer_member_text(out, "action", worsegpu_fault_action_name(event->action));
+    json_writer_member_u64(out, "rule", event->rule);
+    if (event->allocation_id)
+        json_writer_member_u64(out, "allocation_id", event->allocation_id);
+    if (event->requested_bytes)
+        json_writer_member_u64(out, "requested_bytes", event->requested_bytes);
+}
+
+/* The event as the peer may see it; ours come after what the reference has. */
+void write_event(const struct server *server, const struct peer *peer,
+                 const struct worsegpu_event *event, struct json_writer *out)
+{
+    json_writer_begin_object(out);
+    json_writer_member_text(out, "operation", worsegpu_operation_name(event->operation));
+    if (event->operation == WORSEGPU_FAULT)
+        write_fault(event, out);
+    else
+        write_decision(event, out);
     json_writer_member_u64(out, "sequence", event->sequence);
     json_writer_member_u64(out, "time_us", event->time_us);
     json_writer_member_u64(out, "client", event->client);
-    if (event->tag_bytes)
+    if (event->tag_bytes && sees_texts_of(server, peer, event->user))
         json_writer_member_string(out, "tag", event->tag, event->tag_bytes);
+    else if (event->tag_bytes)
+        json_writer_member_null(out, "tag");
+    write_client_name(server, peer, event->client, out);
     if (event->stream_given)
         json_writer_member_u64(out, "stream", event->stream);
     json_writer_end_object(out);
 }
 
-static const struct answered *handle_trace(struct call *call)
+const struct answered *handle_trace(struct call *call)
 {
     const struct request *request = call->request;
     struct json_writer *out = call->reply.out;
@@ -294,13 +337,13 @@ static const struct answered *handle_trace(struct call *call)
     reply_begin_result(&call->reply);
     json_writer_key(out, "events");
     json_writer_begin_array(out);
-    while (more && left && fits(call)) {
+    while (more && left && call_fits(call)) {
         size_t count;
         worsegpu_trace(call->hosted->engine, next, events, left < PAGE ? left : PAGE, &count, &more,
                        NULL);
         size_t written = 0;
-        for (; written < count && fits(call); written++) {
-            write_event(&events[written], out);
+        for (; written < count && call_fits(call); written++) {
+            write_event(call->server, &call->connection->peer, &events[written], out);
             next = events[written].sequence;
         }
         more = more || written < count;
@@ -314,8 +357,10 @@ static const struct answered *handle_trace(struct call *call)
     return reply_end_result(&call->reply);
 }
 
-static const struct answered *handle_trace_clear(struct call *call)
+const struct answered *handle_trace_clear(struct call *call)
 {
+    if (!call_may_change(call, call->hosted))
+        return call_not_admin(call);
     uint64_t cleared = worsegpu_trace_clear(call->hosted->engine);
     reply_begin_result(&call->reply);
     json_writer_member_u64(call->reply.out, "cleared", cleared);
@@ -332,7 +377,7 @@ static void write_allocation(const struct worsegpu_allocation *allocation, struc
     if (allocation->tag)
         json_writer_member_string(out, "tag", allocation->tag, allocation->tag_bytes);
     json_writer_member_u64(out, "stream", allocation->stream);
-    if (lease->holding)
+    if (lease->holding && lease->holding->account)
         json_writer_member_u64(out, "client", lease->client);
     else
         json_writer_member_null(out, "client");
@@ -345,7 +390,13 @@ static bool may_see(const struct connection *connection, const struct lease *lea
     return connection->peer.uid == 0 || connection->peer.uid == lease->uid;
 }
 
-static const struct answered *handle_list(struct call *call)
+/* Detached, and the connection that made it has ended. */
+static bool is_orphan(const struct lease *lease)
+{
+    return lease->detached && (!lease->holding || !lease->holding->account);
+}
+
+const struct answered *handle_list(struct call *call)
 {
     const struct request *request = call->request;
     struct json_writer *out = call->reply.out;
@@ -354,16 +405,18 @@ static const struct answered *handle_list(struct call *call)
         request_has(request, PARAMETER_limit) ? (size_t)request->params.limit : PROTO_MAX_PAGE;
     struct worsegpu_allocation page[PAGE];
     size_t looked_at = 0;
+    bool orphans = request_has(request, PARAMETER_orphans) && request->params.orphans;
     bool more = true;
     reply_begin_result(&call->reply);
     json_writer_key(out, "allocations");
     json_writer_begin_array(out);
-    while (more && left && looked_at < LIST_SEARCH && fits(call)) {
+    while (more && left && looked_at < LIST_SEARCH && call_fits(call)) {
         size_t count;
         worsegpu_list(call->hosted->engine, next, page, PAGE, &count, &more);
         size_t index = 0;
-        for (; index < count && left && fits(call); index++) {
-            if (may_see(call->connection, page[index].owner)) {
+        for (; index < count && left && call_fits(call); index++) {
+            if (may_see(call->connection, page[index].owner) &&
+                (!orphans || is_orphan(page[index].owner))) {
                 write_allocation(&page[index], out);
                 left--;
             }

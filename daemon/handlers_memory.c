@@ -2,6 +2,9 @@
 #include "daemon/handlers_memory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/quota.h"
 
 void write_placement(const struct worsegpu_allocation *allocation, struct json_writer *out)
 {
@@ -64,6 +67,37 @@ static uint64_t cost_of_scan(worsegpu_allocator *engine)
     return snapshot.gpu_blocks / CALL_WALKED_PER_REQUEST;
 }
 
+static struct quota quota_of(const struct call *call)
+{
+    struct quota quota = {
+        .options = call->server->options,
+        .client = &call->connection->account,
+        .user = &call->connection->user->account,
+        .host_capacity = call->hosted->host_capacity,
+    };
+    if (quota.host_capacity) {
+        struct worsegpu_snapshot snapshot;
+        worsegpu_snapshot(call->hosted->engine, &snapshot);
+        quota.host_used = snapshot.cpu_bytes;
+    }
+    return quota;
+}
+
+static const struct answered *refuse_quota(struct call *call, const struct quota *quota)
+{
+    char message[PROTO_MAX_ERROR_TEXT];
+    uint64_t left = quota->used < quota->limit ? quota->limit - quota->used : 0;
+    snprintf(message, sizeof(message),
+             "%s is %" PRIu64 ", of which %" PRIu64 " are used and %" PRIu64 " left", quota->which,
+             quota->limit, quota->used, left);
+    reply_begin_error(&call->reply, ERROR_QUOTA_EXCEEDED, message);
+    json_writer_member_text(call->reply.out, "which", quota->which);
+    json_writer_member_u64(call->reply.out, "limit", quota->limit);
+    json_writer_member_u64(call->reply.out, "used", quota->used);
+    json_writer_member_u64(call->reply.out, "left", left);
+    return reply_end_error(&call->reply);
+}
+
 const struct answered *handle_allocate(struct call *call)
 {
     const struct request *request = call->request;
@@ -73,6 +107,8 @@ const struct answered *handle_allocate(struct call *call)
         .stream_given = request_has(request, PARAMETER_stream),
         .client = call->connection->number,
         .time_us = call->now.wall_us,
+        .user = call->connection->peer.uid,
+        .force_host = call->force_host,
     };
     if (wanted.stream_given)
         wanted.stream = params->stream;
@@ -91,15 +127,21 @@ const struct answered *handle_allocate(struct call *call)
     if (!lease)
         return refuse_allocate(call, WORSEGPU_NO_MEMORY);
     wanted.owner = lease;
+    struct quota quota = quota_of(call);
+    if (quota_applies(&quota)) {
+        wanted.admit = quota_admit;
+        wanted.admit_context = &quota;
+    }
     struct worsegpu_allocation allocation;
     int status = worsegpu_allocate(call->hosted->engine, &wanted, &allocation);
     if (status != WORSEGPU_OK) {
         lease_pool_give(&call->server->leases, lease);
-        return refuse_allocate(call, status);
+        return status == WORSEGPU_NOT_ADMITTED ? refuse_quota(call, &quota)
+                                               : refuse_allocate(call, status);
     }
     call->cost += cost_of_scan(call->hosted->engine);
     bool detached = request_has(request, PARAMETER_detached) && params->detached;
-    lease_enter(lease, holding, &allocation, call->connection->peer.uid, detached);
+    lease_enter(lease, holding, &allocation, call->connection->user, detached);
     if (call->reply.silent)
         return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
@@ -172,9 +214,13 @@ const struct answered *handle_free(struct call *call)
             "no live allocation of '%s' has this handle; it may have been freed already",
             call->hosted->name);
     }
-    lease_leave(allocation.owner); /* before the engine's copy of its tag goes */
-    worsegpu_free(call->hosted->engine, &handle, call->connection->number, call->now.wall_us,
-                  &release);
+    struct lease *lease = allocation.owner;
+    if (lease->uid != call->connection->peer.uid && call->connection->peer.uid != 0)
+        return reply_error(&call->reply, ERROR_PERMISSION_DENIED,
+                           "this allocation belongs to another user, who alone may free it");
+    lease_leave(lease); /* before the engine's copy of its tag goes */
+    (call->forget ? worsegpu_forget : worsegpu_free)(
+        call->hosted->engine, &handle, call->connection->number, call->now.wall_us, &release);
     lease_pool_give(&call->server->leases, release.owner);
     if (call->reply.silent)
         return reply_nothing(&call->reply);

@@ -4,9 +4,6 @@
 
 #include "daemon/handlers.h"
 
-const struct answered *handle_allocate(struct call *call);
-const struct answered *handle_free(struct call *call);
-
 /* Writes what allocate tells of an allocation, as members of the object that is open. */
 void write_placement(const struct worsegpu_allocation *allocation, struct json_writer *out);
 

@@ -12,10 +12,12 @@ struct lease_chunk {
     size_t taken; /* so many of them have been in use, the first ones */
 };
 
-void lease_pool_init(struct lease_pool *pool, const struct worsegpu_memory *memory)
+void lease_pool_init(struct lease_pool *pool, struct users *users,
+                     const struct worsegpu_memory *memory)
 {
     memset(pool, 0, sizeof(*pool));
     pool->memory = memory;
+    pool->users = users;
     pool->next_chunk = LEASE_POOL_FIRST_CHUNK;
     SLIST_INIT(&pool->chunks);
     TAILQ_INIT(&pool->unused);
@@ -104,6 +106,7 @@ void lease_pool_give(struct lease_pool *pool, struct lease *lease)
 {
     if (!lease)
         return;
+    charge_refund(&lease->charge, pool->users);
     TAILQ_INSERT_HEAD(&pool->unused, lease, link);
     if (--pool->out > 0 || SLIST_FIRST(&pool->chunks)->count == LEASE_POOL_FIRST_CHUNK)
         return;

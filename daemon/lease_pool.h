@@ -22,13 +22,15 @@ SLIST_HEAD(lease_chunks, lease_chunk);
 
 struct lease_pool {
     const struct worsegpu_memory *memory;
+    struct users *users;        /* who get their charges back */
     struct lease_chunks chunks; /* newest, so largest, first */
     struct lease_list unused;
     size_t out; /* leases taken and not given back */
     size_t next_chunk;
 };
 
-void lease_pool_init(struct lease_pool *pool, const struct worsegpu_memory *memory);
+void lease_pool_init(struct lease_pool *pool, struct users *users,
+                     const struct worsegpu_memory *memory);
 
 /* Gives all memory back. Every lease must have been given back. */
 void lease_pool_release(struct lease_pool *pool);
@@ -36,7 +38,8 @@ void lease_pool_release(struct lease_pool *pool);
 /* An empty lease, in no holding; NULL without memory. */
 struct lease *lease_pool_take(struct lease_pool *pool);
 
-/* Takes it back. The allocation must be gone, the lease in no holding. NULL is fine. */
+/* Takes it back and refunds its charge. The allocation must be gone, the lease in no holding. NULL
+ * is fine. */
 void lease_pool_give(struct lease_pool *pool, struct lease *lease);
 
 #endif

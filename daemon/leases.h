@@ -15,6 +15,7 @@
 
 #include <bsd/sys/tree.h>
 
+#include "daemon/users.h"
 #include "lib/worsegpu.h"
 
 struct holding;
@@ -27,9 +28,10 @@ struct lease {
     struct worsegpu_handle handle;
     const char *tag; /* the engine's copy; NULL for none, or once the connection has ended */
     size_t tag_bytes;
-    uint64_t client; /* the connection's number */
-    uid_t uid;       /* and its user */
-    bool detached;
+    uint64_t client;      /* the connection's number */
+    uid_t uid;            /* and its user */
+    bool detached;        /* it outlives the connection */
+    struct charge charge; /* what its user pays for it */
 };
 
 TAILQ_HEAD(lease_list, lease);
@@ -39,19 +41,27 @@ struct holding {
     TAILQ_ENTRY(holding) link;
     struct hosted *hosted;
     uint64_t client;
+    struct account *account; /* its connection's; NULL once that has ended */
+    struct account held;     /* what is in it, a part of that account */
     struct lease_list leases;
     struct lease_tags tags;
 };
 
 TAILQ_HEAD(holding_list, holding);
 
-void holding_init(struct holding *holding, struct hosted *hosted, uint64_t client);
+void holding_init(struct holding *holding, struct hosted *hosted, uint64_t client,
+                  struct account *account);
 
-/* Enters a lease for a new allocation. The tag, if any, must not be in the holding. */
+/* It belongs to no connection any more: what is in it leaves the connection's account at once. */
+void holding_orphan(struct holding *holding);
+
+/* Enters a lease for a new allocation and charges its connection and its user. The tag, if any,
+ * must not be in the holding. */
 void lease_enter(struct lease *lease, struct holding *holding,
-                 const struct worsegpu_allocation *allocation, uid_t uid, bool detached);
+                 const struct worsegpu_allocation *allocation, struct user *user, bool detached);
 
-/* Takes it out of its holding, if it is in one. A detached one lives on without it. */
+/* Takes it out of its holding, if it is in one, and out of its connection's account. A detached one
+ * lives on without it, still charged to its user: lease_pool_give ends that. */
 void lease_leave(struct lease *lease);
 
 /* The lease with this tag, or NULL. O(log n). */

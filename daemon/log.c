@@ -14,6 +14,11 @@ void log_init(struct log *log, FILE *stream, enum log_level level)
     log->level = level;
 }
 
+const char *log_level_name(size_t number)
+{
+    return number <= LOG_LEVEL_INFO ? level_names[number] : NULL;
+}
+
 bool log_level_from_name(const char *name, enum log_level *level)
 {
     for (int index = LOG_LEVEL_ERROR; index <= LOG_LEVEL_INFO; index++)

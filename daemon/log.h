@@ -7,6 +7,7 @@
 #define LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -32,7 +33,8 @@ struct log {
 
 void log_init(struct log *log, FILE *stream, enum log_level level);
 
-/* "error", "warning", "info". */
+/* "error", "warning", "info" for 0, 1, 2; NULL after the last. */
+const char *log_level_name(size_t number);
 bool log_level_from_name(const char *name, enum log_level *level);
 
 /* A line of the daemon's own. */

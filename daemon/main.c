@@ -21,6 +21,7 @@
 #include "daemon/listener.h"
 #include "daemon/memory_budget.h"
 #include "daemon/options.h"
+#include "daemon/reload.h"
 #include "daemon/runner.h"
 #include "daemon/server.h"
 #include "daemon/socket_file.h"
@@ -32,6 +33,15 @@ enum {
     EXIT_USAGE = 2
 };
 
+enum {
+    SIGNALS = 3,
+    DESCRIPTION_SIZE = 256, /* room for one GPU in the line at the start ... */
+    SHARED_SIZE = 352,      /* ... for all of them ... */
+    MORE_SIZE = 32          /* ... and for how many do not fit */
+};
+
+static const int signal_numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+
 struct program {
     uv_loop_t loop;
     struct options options;
@@ -42,7 +52,9 @@ struct program {
     struct socket_file socket;
     struct listener listener;
     struct runner runner;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNALS];
+    int argc; /* the command line, for when the configuration is read again */
+    char **argv;
     uv_timer_t stop_deadline;
     bool stopping;
 };
@@ -51,7 +63,7 @@ static void on_stopped(void *context)
 {
     struct program *program = context;
     uv_close((uv_handle_t *)&program->stop_deadline, NULL);
-    for (size_t index = 0; index < 2; index++)
+    for (size_t index = 0; index < SIGNALS; index++)
         uv_close((uv_handle_t *)&program->signals[index], NULL);
     transport_close(&program->transport);
 }
@@ -80,6 +92,12 @@ static void stop(struct program *program)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
+    if (number == SIGHUP) {
+        if (!program->stopping &&
+            reload(&program->server, &program->options, program->argc, program->argv))
+            transport_options_changed(&program->transport);
+        return;
+    }
     if (program->runner.running)
         runner_signal(&program->runner, number); /* it ends, and so do we */
     else
@@ -93,34 +111,55 @@ static void on_command_ended(void *context)
 
 static void set_up_loop(struct program *program)
 {
-    static const int numbers[2] = {SIGTERM, SIGINT};
     uv_timer_init(&program->loop, &program->stop_deadline);
     program->stop_deadline.data = program;
-    for (size_t index = 0; index < 2; index++) {
+    for (size_t index = 0; index < SIGNALS; index++) {
         uv_signal_init(&program->loop, &program->signals[index]);
         program->signals[index].data = program;
-        uv_signal_start(&program->signals[index], on_signal, numbers[index]);
+        uv_signal_start(&program->signals[index], on_signal, signal_numbers[index]);
     }
 }
 
-/* Holds SIGTERM and SIGINT back (SIG_BLOCK), or lets them come (SIG_UNBLOCK). */
+/* Holds our signals back (SIG_BLOCK), or lets them come (SIG_UNBLOCK). */
 static void hold_signals(int how)
 {
     sigset_t signals;
     sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
+    for (size_t index = 0; index < SIGNALS; index++)
+        sigaddset(&signals, signal_numbers[index]);
     sigprocmask(how, &signals, NULL);
+}
+
+/* Each shared allocator in a few words; those that do not fit are counted. */
+static void describe_shared(const struct server *server, char *text, size_t size)
+{
+    size_t length = 0;
+    size_t left_out = 0;
+    const struct hosted *hosted;
+    TAILQ_FOREACH(hosted, &server->shared, link)
+    {
+        const struct worsegpu_config *config = worsegpu_configuration(hosted->engine);
+        char capacity[BYTES_TEXT_SIZE];
+        char one[DESCRIPTION_SIZE];
+        bytes_to_text(config->gpu_capacity, false, capacity);
+        int needed = snprintf(one, sizeof(one), "%s%s (%s, %s, seed %.40s)", length ? ", " : "",
+                              hosted->name, config->policy, capacity, config->seed);
+        if (left_out || needed < 0 || length + (size_t)needed + MORE_SIZE > size) {
+            left_out++;
+            continue;
+        }
+        memcpy(text + length, one, (size_t)needed + 1);
+        length += (size_t)needed;
+    }
+    if (left_out)
+        snprintf(text + length, size - length, " and %zu more", left_out);
 }
 
 static void log_start(struct program *program)
 {
-    const struct hosted *hosted = TAILQ_FIRST(&program->server.shared);
-    const struct worsegpu_config *config = worsegpu_configuration(hosted->engine);
-    char capacity[BYTES_TEXT_SIZE];
-    bytes_to_text(config->gpu_capacity, false, capacity);
-    log_write(&program->log, LOG_LEVEL_INFO, "%s serves %s (%s, %s, seed %.40s) on %s",
-              WORSEGPU_VERSION, hosted->name, config->policy, capacity, config->seed,
+    char shared[SHARED_SIZE];
+    describe_shared(&program->server, shared, sizeof(shared));
+    log_write(&program->log, LOG_LEVEL_INFO, "%s serves %s on %s", WORSEGPU_VERSION, shared,
               program->socket.path);
     if (program->server.max_connections < program->options.max_connections)
         log_write(&program->log, LOG_LEVEL_WARNING,
@@ -182,26 +221,11 @@ static int serve(struct program *program)
     return exit_status;
 }
 
-static int set_up_log(struct program *program)
-{
-    enum log_level level;
-    if (!log_level_from_name(program->options.log_level, &level)) {
-        fprintf(stderr, "worsegpud: --log-level must be error, warning or info, not '%s'\n",
-                program->options.log_level);
-        return 1;
-    }
-    if (program->options.run && !program->options.log_level_given)
-        level = LOG_LEVEL_WARNING; /* stderr is the command's */
-    log_init(&program->log, stderr, level);
-    return 0;
-}
-
 /* From the options to the end. The exit status. */
 static int run(struct program *program)
 {
     char message[SOCKET_MESSAGE_SIZE];
-    if (set_up_log(program) != 0)
-        return EXIT_USAGE;
+    log_init(&program->log, stderr, options_log_level(&program->options));
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&program->loop);
     memory_budget_init(&program->budget, memory_system(), program->options.max_memory_bytes);
@@ -215,6 +239,7 @@ static int run(struct program *program)
         exit_status = status == WORSEGPU_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     } else {
         program->server.pid = getpid();
+        program->server.uid = geteuid();
         program->server.max_connections = descriptors_reserve(program->options.max_connections);
         exit_status = serve(program);
         server_release(&program->server);
@@ -227,6 +252,8 @@ int main(int argc, char **argv)
 {
     static struct program program;
     char message[OPTIONS_MESSAGE_SIZE];
+    program.argc = argc;
+    program.argv = argv;
     switch (options_read(&program.options, memory_system(), argc, argv, message)) {
     case OPTIONS_NO_MEMORY:
         fputs("worsegpud: out of memory\n", stderr);

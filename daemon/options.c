@@ -1,318 +1,99 @@
-/* The command line and the configuration file of worsegpud; see options.h and options.def. */
+/* The options of worsegpud: defaults, then the file, then the command line; see options.h. */
 #include "daemon/options.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <ini.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "base/bytes_text.h"
 #include "base/memory.h"
+#include "daemon/options_table.h"
 
-enum option_type {
-    TYPE_BYTES,
-    TYPE_COUNT,
-    TYPE_RATIO,
-    TYPE_YESNO,
-    TYPE_WORD
-};
+/* -------------------------------------------------------------------------------- beginning, end
+ */
 
-enum option_index {
-#define OPTION(field, flag, type, default_text, minimum, maximum, scope, help) OPTION_##field,
-#include "daemon/options.def"
-    OPTIONS
-};
-
-/* SCOPE and the macro's own name as truth values. */
-#define SCOPE_GPU true
-#define SCOPE_DAEMON false
-
-static const struct option_info infos[] = {
-#define OPTION(field, flag, type, default_text, minimum, maximum, scope, help)                     \
-    {#field,        flag,  #type, default_text, UINT64_C(minimum), UINT64_C(maximum),              \
-     SCOPE_##scope, false, help},
-#define LIMIT(field, flag, type, default_text, minimum, maximum, scope, help)                      \
-    {#field,        flag, #type, default_text, UINT64_C(minimum), UINT64_C(maximum),               \
-     SCOPE_##scope, true, help},
-#include "daemon/options.def"
-};
-
-static const enum option_type types[] = {
-#define OPTION(field, flag, type, default_text, minimum, maximum, scope, help) TYPE_##type,
-#include "daemon/options.def"
-};
-
-static const size_t places[] = {
-#define OPTION(field, flag, type, default_text, minimum, maximum, scope, help)                     \
-    offsetof(struct options, field),
-#include "daemon/options.def"
-};
-
-static const struct {
-    const char *type;
-    const char *shown;
-} shown_types[] = {
-    [TYPE_BYTES] = {"BYTES", "SIZE"}, [TYPE_COUNT] = {"COUNT", "N"},
-    [TYPE_RATIO] = {"RATIO", "P"},    [TYPE_YESNO] = {"YESNO", "true|false"},
-    [TYPE_WORD] = {"WORD", "TEXT"},
-};
-
-size_t options_count(void)
+/* Sets either the GPU's options to their defaults, or the daemon's. */
+static int set_defaults(struct options *options, struct gpu_options *gpu, bool of_gpu)
 {
-    return OPTIONS;
-}
-
-const struct option_info *options_info(size_t index)
-{
-    return index < OPTIONS ? &infos[index] : NULL;
-}
-
-static void *place_of(struct options *options, size_t index)
-{
-    return (char *)options + places[index];
-}
-
-uint64_t options_number(const struct options *options, size_t index)
-{
-    uint64_t value;
-    memcpy(&value, (const char *)options + places[index], sizeof(value));
-    return value;
-}
-
-/* Says what a value must be. */
-static void expected_text(size_t index, char *text, size_t size)
-{
-    const struct option_info *info = &infos[index];
-    switch (types[index]) {
-    case TYPE_BYTES:
-        snprintf(text, size, "a size such as 4096, 64MiB or 1.5GiB, from %llu to %llu bytes",
-                 (unsigned long long)info->minimum, (unsigned long long)info->maximum);
-        break;
-    case TYPE_COUNT:
-        snprintf(text, size, "a number from %llu to %llu", (unsigned long long)info->minimum,
-                 (unsigned long long)info->maximum);
-        break;
-    case TYPE_RATIO:
-        snprintf(text, size, "a number from 0 to 1");
-        break;
-    case TYPE_YESNO:
-        snprintf(text, size, "true or false");
-        break;
-    case TYPE_WORD:
-        snprintf(text, size, "%llu to %llu bytes of text", (unsigned long long)info->minimum,
-                 (unsigned long long)info->maximum);
-        break;
+    for (size_t index = 0; index < OPTIONS; index++) {
+        const struct option_info *info = options_info(index);
+        /* The path has a default of its own, sought when the socket is made. */
+        if (info->of_gpu == of_gpu &&
+            option_set(options->memory, index, option_place(options, gpu, index),
+                       info->default_text) != OPTIONS_FINE)
+            return -1;
     }
+    return 0;
 }
 
-static enum options_result set_number(struct options *options, size_t index, const char *text)
+static void clear(struct options *options, struct gpu_options *gpu, bool of_gpu)
 {
-    uint64_t value;
-    bool read =
-        types[index] == TYPE_BYTES ? bytes_from_text(text, &value) : count_from_text(text, &value);
-    if (!read || value < infos[index].minimum || value > infos[index].maximum)
-        return OPTIONS_WRONG;
-    memcpy(place_of(options, index), &value, sizeof(value));
-    return OPTIONS_FINE;
+    for (size_t index = 0; index < OPTIONS; index++)
+        if (options_info(index)->of_gpu == of_gpu)
+            option_clear(options->memory, index, option_place(options, gpu, index));
 }
 
-static enum options_result set_ratio(struct options *options, size_t index, const char *text)
+void options_name_gpu(struct gpu_options *gpu, const char *name, size_t length)
 {
-    double value;
-    if (!number_from_text(text, &value) || !(value >= 0.0 && value <= 1.0))
-        return OPTIONS_WRONG;
-    memcpy(place_of(options, index), &value, sizeof(value));
-    return OPTIONS_FINE;
+    memset(gpu->name, 0, sizeof(gpu->name));
+    memcpy(gpu->name, name, length);
 }
 
-static enum options_result set_yesno(struct options *options, size_t index, const char *text)
+int options_add_gpu(struct options *options, const char *name, size_t length)
 {
-    bool value = strcmp(text, "true") == 0;
-    if (!value && strcmp(text, "false") != 0)
-        return OPTIONS_WRONG;
-    memcpy(place_of(options, index), &value, sizeof(value));
-    return OPTIONS_FINE;
-}
-
-static void release_word(struct options *options, size_t index)
-{
-    char **word = place_of(options, index);
-    if (*word)
-        memory_release_array(options->memory, *word, strlen(*word) + 1, 1);
-    *word = NULL;
-}
-
-static enum options_result set_word(struct options *options, size_t index, const char *text)
-{
-    size_t length = strlen(text);
-    if (length < infos[index].minimum || length > infos[index].maximum)
-        return OPTIONS_WRONG;
-    char *copy = memory_allocate_array(options->memory, length + 1, 1);
-    if (!copy)
-        return OPTIONS_NO_MEMORY;
-    memcpy(copy, text, length + 1);
-    release_word(options, index);
-    char **word = place_of(options, index);
-    *word = copy;
-    return OPTIONS_FINE;
-}
-
-static enum options_result set_option(struct options *options, size_t index, const char *text)
-{
-    switch (types[index]) {
-    case TYPE_BYTES:
-    case TYPE_COUNT:
-        return set_number(options, index, text);
-    case TYPE_RATIO:
-        return set_ratio(options, index, text);
-    case TYPE_YESNO:
-        return set_yesno(options, index, text);
-    case TYPE_WORD:
-        return set_word(options, index, text);
+    if (memory_grow(options->memory, &options->gpus, &options->gpu_capacity_count,
+                    options->gpu_count + 1, sizeof(*options->gpus)) != 0)
+        return -1;
+    struct gpu_options *gpu = &options->gpus[options->gpu_count];
+    memset(gpu, 0, sizeof(*gpu));
+    options_name_gpu(gpu, name, length);
+    if (set_defaults(options, gpu, true) != 0) {
+        clear(options, gpu, true);
+        return -1;
     }
-    return OPTIONS_WRONG;
+    options->gpu_count++;
+    return 0;
 }
 
 int options_defaults(struct options *options, const struct worsegpu_memory *memory)
 {
+    static const char first[] = "gpu0";
     memset(options, 0, sizeof(*options));
     options->memory = memory;
-    for (size_t index = 0; index < OPTIONS; index++) {
-        /* The path has a default of its own, sought when the socket is made: "" may be shorter than
-         * what may be given. */
-        if (set_option(options, index, infos[index].default_text) != OPTIONS_FINE) {
-            options_release(options);
-            return -1;
-        }
-    }
-    return 0;
+    if (set_defaults(options, NULL, false) == 0 &&
+        options_add_gpu(options, first, sizeof(first) - 1) == 0)
+        return 0;
+    options_release(options);
+    return -1;
 }
 
 void options_release(struct options *options)
 {
-    for (size_t index = 0; index < OPTIONS; index++)
-        if (types[index] == TYPE_WORD)
-            release_word(options, index);
+    for (size_t index = 0; index < options->gpu_count; index++)
+        clear(options, &options->gpus[index], true);
+    memory_release_array(options->memory, options->gpus, options->gpu_capacity_count,
+                         sizeof(*options->gpus));
+    options->gpus = NULL;
+    options->gpu_count = options->gpu_capacity_count = 0;
+    memory_release_array(options->memory, options->inject, options->inject_capacity_count,
+                         sizeof(*options->inject));
+    options->inject = NULL;
+    options->inject_count = options->inject_capacity_count = 0;
+    clear(options, NULL, false);
 }
 
-/* ---------------------------------------------------------------------------- configuration file
- */
-
-struct file_reading {
-    struct options *options;
-    FILE *file;
-    int line;                 /* the last one that was read */
-    const bool *given_before; /* by the command line: those stay */
-    bool seen[OPTIONS];
-    bool failed;
-    enum options_result result;
-    char message[OPTIONS_MESSAGE_SIZE - 128];
-};
-
-static bool same_key(const char *key, const char *flag)
+struct gpu_options *options_find_gpu(const struct options *options, const char *name)
 {
-    for (; *key && *flag; key++, flag++)
-        if (*key != *flag && !(*key == '_' && *flag == '-'))
-            return false;
-    return *key == *flag;
+    for (size_t index = 0; index < options->gpu_count; index++)
+        if (strcmp(options->gpus[index].name, name) == 0)
+            return &options->gpus[index];
+    return NULL;
 }
 
-static size_t option_of_key(const char *key)
+enum log_level options_log_level(const struct options *options)
 {
-    size_t index = 0;
-    while (index < OPTIONS && !same_key(key, infos[index].flag))
-        index++;
-    return index;
-}
-
-/* Notes the first thing that is wrong; the line being read is the one. */
-__attribute__((format(printf, 2, 3))) static int wrong_in_file(struct file_reading *reading,
-                                                               const char *format, ...)
-{
-    if (!reading->failed) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(reading->message, sizeof(reading->message), format, arguments);
-        va_end(arguments);
-        reading->result = OPTIONS_WRONG;
-    }
-    reading->failed = true;
-    return 0;
-}
-
-static int take_file_value(void *user, const char *section, const char *name, const char *value)
-{
-    struct file_reading *reading = user;
-    if (reading->failed)
-        return 0;
-    size_t index = option_of_key(name);
-    if (index == OPTIONS)
-        return wrong_in_file(reading, "there is no key '%.64s' (worsegpud --help lists them)",
-                             name);
-    if (*section && strcmp(section, "gpu0") != 0)
-        return wrong_in_file(reading, "there is no section [%.64s], only [gpu0]", section);
-    if (*section && !infos[index].of_gpu)
-        return wrong_in_file(reading, "'%.64s' is the daemon's: it must stand before [gpu0]", name);
-    if (reading->seen[index])
-        return wrong_in_file(reading, "'%.64s' is given twice", name);
-    reading->seen[index] = true;
-    if (reading->given_before[index])
-        return 1;
-    enum options_result result = set_option(reading->options, index, value ? value : "");
-    if (result == OPTIONS_FINE)
-        return 1;
-    char expected[128];
-    expected_text(index, expected, sizeof(expected));
-    wrong_in_file(reading, "%.64s must be %s, not '%.64s'", name, expected, value ? value : "");
-    reading->result = result;
-    return 0;
-}
-
-/* A line for inih, which cannot say at which one a value was, cuts long ones in pieces and takes
- * an indented one for more of the value before it. Nothing more once something is wrong. */
-static char *read_file_line(char *text, int size, void *stream)
-{
-    struct file_reading *reading = stream;
-    if (reading->failed || !fgets(text, size, reading->file))
-        return NULL;
-    reading->line++;
-    if (!strchr(text, '\n') && !feof(reading->file)) {
-        wrong_in_file(reading,
-                      "a line is at most %d bytes; what is longer can be given on the command line",
-                      size - 2);
-        return NULL;
-    }
-    size_t blanks = strspn(text, " \t");
-    memmove(text, text + blanks, strlen(text + blanks) + 1);
-    return text;
-}
-
-enum options_result options_read_file(struct options *options, const char *path, const bool *given,
-                                      char message[OPTIONS_MESSAGE_SIZE])
-{
-    struct file_reading reading = {
-        .options = options, .file = fopen(path, "re"), .given_before = given};
-    if (!reading.file) {
-        snprintf(message, OPTIONS_MESSAGE_SIZE, "cannot read %.256s: %s", path, strerror(errno));
-        return OPTIONS_WRONG;
-    }
-    int line = ini_parse_stream(read_file_line, &reading, take_file_value, &reading);
-    bool unreadable = ferror(reading.file) != 0;
-    fclose(reading.file);
-    if (line == 0 && !unreadable && !reading.failed)
-        return OPTIONS_FINE;
-    if (reading.failed && reading.result == OPTIONS_NO_MEMORY)
-        return OPTIONS_NO_MEMORY;
-    if (unreadable)
-        snprintf(message, OPTIONS_MESSAGE_SIZE, "cannot read %.256s", path);
-    else if (line > 0 && (!reading.failed || line < reading.line))
-        snprintf(message, OPTIONS_MESSAGE_SIZE,
-                 "%.100s:%d: this is neither 'key = value' nor a [section]", path, line);
-    else
-        snprintf(message, OPTIONS_MESSAGE_SIZE, "%.100s:%d: %s", path, reading.line,
-                 reading.message);
-    return OPTIONS_WRONG;
+    enum log_level level = LOG_LEVEL_WARNING;
+    if (!options->run || options->log_level_given)
+        log_level_from_name(options->log_level, &level);
+    return level;
 }
 
 /* ------------------------------------------------------------------------------------ command line
@@ -322,8 +103,14 @@ enum {
     FLAG_HELP = OPTIONS,
     FLAG_VERSION,
     FLAG_CONFIG,
+    FLAG_INJECT,
     FLAG_RUN,
     FLAGS
+};
+
+struct command_line {
+    int argc;
+    char **argv;
 };
 
 static void make_flags(struct option flags[FLAGS + 1])
@@ -332,11 +119,13 @@ static void make_flags(struct option flags[FLAGS + 1])
         {"help", no_argument, NULL, FLAG_HELP},
         {"version", no_argument, NULL, FLAG_VERSION},
         {"config", required_argument, NULL, FLAG_CONFIG},
+        {"inject", required_argument, NULL, FLAG_INJECT},
         {"run", required_argument, NULL, FLAG_RUN},
         {NULL, 0, NULL, 0},
     };
     for (size_t index = 0; index < OPTIONS; index++)
-        flags[index] = (struct option){infos[index].flag, required_argument, NULL, (int)index};
+        flags[index] =
+            (struct option){options_info(index)->flag, required_argument, NULL, (int)index};
     memcpy(flags + OPTIONS, own, sizeof(own));
 }
 
@@ -360,30 +149,45 @@ static enum options_result refuse(char message[OPTIONS_MESSAGE_SIZE], const char
     return OPTIONS_WRONG;
 }
 
-static enum options_result take_flag(struct options *options, int flag, const char *value,
-                                     bool *given, char message[OPTIONS_MESSAGE_SIZE])
+/* `gpu` NULL: the GPU that its options are of is not there any more. */
+static enum options_result take_flag(struct options *options, struct gpu_options *gpu, int flag,
+                                     const char *value, char message[OPTIONS_MESSAGE_SIZE])
 {
     size_t index = (size_t)flag;
-    given[index] = true;
-    enum options_result result = set_option(options, index, value);
+    const struct option_info *info = options_info(index);
+    options->log_level_given = options->log_level_given || index == OPTION_log_level;
+    if (info->of_gpu && !gpu)
+        return OPTIONS_FINE;
+    enum options_result result =
+        option_set(options->memory, index, option_place(options, gpu, index), value);
     if (result == OPTIONS_WRONG) {
-        char expected[128];
-        expected_text(index, expected, sizeof(expected));
-        snprintf(message, OPTIONS_MESSAGE_SIZE, "--%s must be %s, not '%.128s'", infos[index].flag,
+        char expected[OPTION_EXPECTED_SIZE];
+        option_expected(index, expected);
+        snprintf(message, OPTIONS_MESSAGE_SIZE, "--%s must be %s, not '%.128s'", info->flag,
                  expected, value);
     }
     return result;
 }
 
-static enum options_result read_command_line(struct options *options, int argc, char **argv,
-                                             bool *given, const char **config,
+static enum options_result add_rule(struct options *options, const char *words)
+{
+    if (memory_grow(options->memory, &options->inject, &options->inject_capacity_count,
+                    options->inject_count + 1, sizeof(*options->inject)) != 0)
+        return OPTIONS_NO_MEMORY;
+    options->inject[options->inject_count++] = words;
+    return OPTIONS_FINE;
+}
+
+static enum options_result read_command_line(struct options *options, struct gpu_options *gpu,
+                                             const struct command_line *line,
                                              char message[OPTIONS_MESSAGE_SIZE])
 {
+    char **argv = line->argv;
     struct option flags[FLAGS + 1];
     make_flags(flags);
-    int ours = count_before_run(argc, argv);
-    if (ours < argc) {
-        if (ours + 1 == argc)
+    int ours = count_before_run(line->argc, argv);
+    if (ours < line->argc) {
+        if (ours + 1 == line->argc)
             return refuse(message, "--run needs a command", NULL);
         options->run = argv + ours + 1;
     }
@@ -398,7 +202,12 @@ static enum options_result read_command_line(struct options *options, int argc, 
         } else if (flag == FLAG_VERSION) {
             options->version = true;
         } else if (flag == FLAG_CONFIG) {
-            *config = optarg;
+            if (options->config)
+                return refuse(message, "there can be one --config; here is another:", optarg);
+            options->config = optarg;
+        } else if (flag == FLAG_INJECT) {
+            if (add_rule(options, optarg) != OPTIONS_FINE)
+                return OPTIONS_NO_MEMORY;
         } else if (flag == FLAG_RUN) {
             return refuse(message, "write --run COMMAND, not --run=COMMAND", NULL);
         } else if (flag == ':') {
@@ -409,7 +218,7 @@ static enum options_result read_command_line(struct options *options, int argc, 
             return refuse(message, "there is no option",
                           optopt >= FLAGS ? letter : argv[optind - 1]);
         } else {
-            enum options_result result = take_flag(options, flag, optarg, given, message);
+            enum options_result result = take_flag(options, gpu, flag, optarg, message);
             if (result != OPTIONS_FINE)
                 return result;
         }
@@ -419,24 +228,88 @@ static enum options_result read_command_line(struct options *options, int argc, 
     return OPTIONS_FINE;
 }
 
-enum options_result options_read(struct options *options, const struct worsegpu_memory *memory,
-                                 int argc, char **argv, char message[OPTIONS_MESSAGE_SIZE])
+/* ----------------------------------------------------------------------------------- all of it */
+
+/* Defaults, file and command line, one over the other. `first` names the GPU that the command line
+ * is about; NULL: the first one. */
+static enum options_result read_over_file(struct options *options, const struct command_line *line,
+                                          const char *config, const char *first,
+                                          char message[OPTIONS_MESSAGE_SIZE])
 {
-    bool given[OPTIONS] = {false};
-    const char *config = NULL;
+    if (options_defaults(options, options->memory) != 0)
+        return OPTIONS_NO_MEMORY;
+    enum options_result result = options_read_file(options, config, message);
+    if (result != OPTIONS_FINE)
+        return result;
+    struct gpu_options *gpu = first ? options_find_gpu(options, first) : &options->gpus[0];
+    return read_command_line(options, gpu, line, message);
+}
+
+/* What must hold among several. */
+static enum options_result check_together(const struct options *options,
+                                          char message[OPTIONS_MESSAGE_SIZE])
+{
+    if (options->max_unread_bytes <= options->max_output_bytes - OUTPUT_ABOVE_UNREAD)
+        return OPTIONS_FINE;
+    snprintf(message, OPTIONS_MESSAGE_SIZE,
+             "max-unread-bytes must be at least %d less than max-output-bytes",
+             OUTPUT_ABOVE_UNREAD);
+    return OPTIONS_WRONG;
+}
+
+static enum options_result read_all(struct options *options, const struct worsegpu_memory *memory,
+                                    const struct command_line *line, const char *first,
+                                    char message[OPTIONS_MESSAGE_SIZE])
+{
     if (options_defaults(options, memory) != 0)
         return OPTIONS_NO_MEMORY;
-    enum options_result result = read_command_line(options, argc, argv, given, &config, message);
-    if (result == OPTIONS_FINE && config && !options->help && !options->version)
-        result = options_read_file(options, config, given, message);
-    options->log_level_given = given[OPTION_log_level];
+    enum options_result result = read_command_line(options, &options->gpus[0], line, message);
+    if (result == OPTIONS_FINE && options->config && !options->help && !options->version) {
+        const char *config = options->config;
+        options_release(options);
+        result = read_over_file(options, line, config, first, message);
+    }
+    if (result == OPTIONS_FINE)
+        result = check_together(options, message);
     if (result != OPTIONS_FINE)
         options_release(options);
     return result;
 }
 
+enum options_result options_read(struct options *options, const struct worsegpu_memory *memory,
+                                 int argc, char **argv, char message[OPTIONS_MESSAGE_SIZE])
+{
+    const struct command_line line = {argc, argv};
+    return read_all(options, memory, &line, NULL, message);
+}
+
+enum options_result options_read_again(struct options *options, const struct options *running,
+                                       int argc, char **argv, char message[OPTIONS_MESSAGE_SIZE])
+{
+    const struct command_line line = {argc, argv};
+    return read_all(options, running->memory, &line, running->gpus[0].name, message);
+}
+
+/* ---------------------------------------------------------------------------------------- help */
+
+static void write_option(FILE *stream, size_t index)
+{
+    const struct option_info *info = options_info(index);
+    const char *word;
+    fprintf(stream, "  --%s ", info->flag);
+    for (size_t number = 0; (word = option_choice(index, number)) != NULL; number++)
+        fprintf(stream, "%s%s", number ? "|" : "", word);
+    fputs(option_placeholder(index), stream);
+    fprintf(stream, *info->default_text ? "  [%s]\n" : "\n%s", info->default_text);
+    fprintf(stream, "      %s\n", info->help);
+}
+
 void options_help(FILE *stream)
 {
+    static const char *const titles[] = {
+        "Daemon:",
+        "A shared allocator (on the command line: the first one, gpu0 unless the file has others):",
+        "Limits:"};
     fputs("usage: worsegpud [OPTION]...\n"
           "       worsegpud [OPTION]... --run COMMAND [ARGUMENT]...\n"
           "\n"
@@ -448,25 +321,27 @@ void options_help(FILE *stream)
           "      serve on a private socket, run the command with WORSEGPU_SOCKET set, end with its "
           "status\n"
           "  --config FILE\n"
-          "      read options from FILE: lines 'key = value' with the names below; the command "
-          "line wins\n"
+          "      read options from FILE: lines 'key = value' with the names below, and a section "
+          "[NAME] for each\n"
+          "      GPU, after the daemon's own; the command line wins; SIGHUP has it read again\n"
+          "  --inject 'RULE'\n"
+          "      make requests fail on purpose, from the start; may be given more than once; the "
+          "words are those of\n"
+          "      worsegpu-cli inject, such as 'oom --nth 10 --times 1 --min-size 1MiB'\n"
           "  --help, --version\n",
           stream);
     for (int part = 0; part < 3; part++) {
-        static const char *const titles[] = {"Daemon:", "The shared allocator, gpu0:", "Limits:"};
         fprintf(stream, "\n%s\n", titles[part]);
         for (size_t index = 0; index < OPTIONS; index++) {
-            const struct option_info *info = &infos[index];
+            const struct option_info *info = options_info(index);
             int belongs = info->is_limit ? 2 : info->of_gpu ? 1 : 0;
-            if (belongs != part)
-                continue;
-            fprintf(stream, "  --%s %s", info->flag, shown_types[types[index]].shown);
-            fprintf(stream, *info->default_text ? "  [%s]\n" : "\n%s", info->default_text);
-            fprintf(stream, "      %s\n", info->help);
+            if (belongs == part)
+                write_option(stream, index);
         }
     }
     fputs("\nExamples:\n"
           "  worsegpud --socket /tmp/gpu.sock --capacity 1GiB --seed 7\n"
-          "  worsegpud --seed 7 --run worsegpu-cli alloc 4096\n",
+          "  worsegpud --seed 7 --run worsegpu-cli alloc 4096\n"
+          "  worsegpud --inject 'oom --nth 10' --run pytest\n",
           stream);
 }

@@ -16,6 +16,7 @@ void reply_init(struct reply *reply, struct json_writer *out, const struct reque
     reply->out = out;
     reply->id = &request->id;
     reply->silent = request->notification;
+    reply->failed = false;
     reply->start = out->length;
 }
 
@@ -38,9 +39,9 @@ static const struct answered *end(struct reply *reply)
     return &done;
 }
 
-/* Begins an error and leaves its data open for one more member. */
-static void begin_error(struct reply *reply, enum error_kind kind, const char *message)
+void reply_begin_error(struct reply *reply, enum error_kind kind, const char *message)
 {
+    reply->failed = true;
     json_writer_cut(reply->out, reply->start);
     begin(reply);
     json_writer_key(reply->out, "error");
@@ -52,7 +53,7 @@ static void begin_error(struct reply *reply, enum error_kind kind, const char *m
     json_writer_member_text(reply->out, "kind", error_kind_name(kind));
 }
 
-static const struct answered *end_error(struct reply *reply)
+const struct answered *reply_end_error(struct reply *reply)
 {
     json_writer_end_object(reply->out);
     json_writer_end_object(reply->out);
@@ -94,8 +95,8 @@ const struct answered *reply_error(struct reply *reply, enum error_kind kind, co
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    begin_error(reply, kind, message);
-    return end_error(reply);
+    reply_begin_error(reply, kind, message);
+    return reply_end_error(reply);
 }
 
 const struct answered *reply_error_u64(struct reply *reply, enum error_kind kind, const char *name,
@@ -106,9 +107,9 @@ const struct answered *reply_error_u64(struct reply *reply, enum error_kind kind
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    begin_error(reply, kind, message);
+    reply_begin_error(reply, kind, message);
     json_writer_member_u64(reply->out, name, value);
-    return end_error(reply);
+    return reply_end_error(reply);
 }
 
 const struct answered *reply_error_text(struct reply *reply, enum error_kind kind, const char *name,
@@ -119,16 +120,16 @@ const struct answered *reply_error_text(struct reply *reply, enum error_kind kin
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    begin_error(reply, kind, message);
+    reply_begin_error(reply, kind, message);
     json_writer_member_text(reply->out, name, value);
-    return end_error(reply);
+    return reply_end_error(reply);
 }
 
 const struct answered *reply_problem(struct reply *reply, const struct request_problem *problem)
 {
-    begin_error(reply, problem->kind, problem->message);
+    reply_begin_error(reply, problem->kind, problem->message);
     if (problem->data_name)
         json_writer_member_string(reply->out, problem->data_name, problem->data.bytes,
                                   problem->data.length);
-    return end_error(reply);
+    return reply_end_error(reply);
 }

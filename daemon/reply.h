@@ -18,6 +18,7 @@ struct reply {
     struct json_writer *out;
     const struct request_id *id;
     bool silent;  /* a notification: carried out, never answered */
+    bool failed;  /* it is an error */
     size_t start; /* where this answer begins in the output */
 };
 
@@ -46,6 +47,10 @@ reply_error_u64(struct reply *reply, enum error_kind kind, const char *name, uin
 __attribute__((format(printf, 5, 6))) const struct answered *
 reply_error_text(struct reply *reply, enum error_kind kind, const char *name, const char *value,
                  const char *format, ...);
+
+/* An error with any members beside `kind` in its data: begin, write them, end. */
+void reply_begin_error(struct reply *reply, enum error_kind kind, const char *message);
+const struct answered *reply_end_error(struct reply *reply);
 
 /* The error that request_decode found. */
 const struct answered *reply_problem(struct reply *reply, const struct request_problem *problem);

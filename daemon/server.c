@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-static const char shared_name[] = "gpu0";
+#include "daemon/rule_request.h"
 
 /* Whether a seed on the command line is shown as a number: written as JSON writes one, and exact in
  * every reader. */
@@ -40,10 +39,11 @@ void server_explain(const char *field, const char *expected, char *message, size
                                    index ? "," : "", worsegpu_policy_name(index));
 }
 
-/* gpu0, as the options describe it. */
-static int make_shared(struct server *server, char *message, size_t message_size)
+/* One shared allocator, as its options describe it. */
+static int make_shared(struct server *server, const struct gpu_options *options, char *message,
+                       size_t message_size)
 {
-    const struct options *options = server->options;
+    _Static_assert(sizeof(options->name) == ALLOCATOR_NAME_SIZE, "a GPU's name names an allocator");
     struct worsegpu_config config;
     server_config(server, &config);
     config.policy = options->policy;
@@ -54,11 +54,7 @@ static int make_shared(struct server *server, char *message, size_t message_size
     config.max_request_bytes = options->max_request_bytes;
     config.trace_limit = options->trace_limit;
     config.seed = *options->seed ? options->seed : NULL;
-    if (!worsegpu_scan_from_name(options->scan, &config.scan)) {
-        snprintf(message, message_size, "scan must be accounted or walked, not '%.64s'",
-                 options->scan);
-        return WORSEGPU_INVALID_ARGUMENT;
-    }
+    worsegpu_scan_from_name(options->scan, &config.scan);
     const char *field;
     const char *expected;
     int status = worsegpu_config_check(&config, &field, &expected);
@@ -67,19 +63,35 @@ static int make_shared(struct server *server, char *message, size_t message_size
         return status;
     }
     struct hosted *hosted;
-    status =
-        hosted_create(server->memory, shared_name, strlen(shared_name), true, 0, &config, &hosted);
+    status = hosted_create(server->memory, options->name, strlen(options->name), 0, NULL, &config,
+                           &hosted);
     if (status != WORSEGPU_OK) {
-        snprintf(message, message_size,
-                 status == WORSEGPU_NO_ENTROPY
-                     ? "the system gives no random bytes"
-                     : "not enough memory for gpu0: lower --trace-limit or raise "
-                       "--max-memory-bytes");
+        if (status == WORSEGPU_NO_ENTROPY)
+            snprintf(message, message_size, "the system gives no random bytes");
+        else
+            snprintf(message, message_size,
+                     "not enough memory for %s: lower --trace-limit or raise --max-memory-bytes",
+                     options->name);
         return status;
     }
+    hosted->host_capacity = options->host_capacity;
     hosted->seed_is_text = config.seed && !seed_is_plain(config.seed);
     TAILQ_INSERT_TAIL(&server->shared, hosted, link);
     return WORSEGPU_OK;
+}
+
+static int make_all_shared(struct server *server, char *message, size_t message_size)
+{
+    const struct options *options = server->options;
+    int status = WORSEGPU_OK;
+    for (size_t index = 0; index < options->gpu_count && status == WORSEGPU_OK; index++)
+        status = make_shared(server, &options->gpus[index], message, message_size);
+    return status;
+}
+
+void server_follow_options(struct server *server)
+{
+    server->trace_visible_to_all = strcmp(server->options->trace_visibility, "all") == 0;
 }
 
 int server_init(struct server *server, const struct options *options,
@@ -93,23 +105,24 @@ int server_init(struct server *server, const struct options *options,
     server->started = now;
     server->max_connections = options->max_connections;
     request_decoder_init(&server->decoder, memory);
-    lease_pool_init(&server->leases, memory);
+    users_init(&server->users, memory);
+    lease_pool_init(&server->leases, &server->users, memory);
+    rules_init(&server->rules);
+    subscriptions_init(&server->subscriptions, memory);
+    RB_INIT(&server->clients);
     TAILQ_INIT(&server->shared);
     TAILQ_INIT(&server->graveyard);
     TAILQ_INIT(&server->endings);
-    if (options->max_unread_bytes > options->max_output_bytes - OUTPUT_ABOVE_UNREAD) {
-        snprintf(message, message_size,
-                 "max-unread-bytes must be at least %d less than max-output-bytes",
-                 OUTPUT_ABOVE_UNREAD);
-        return WORSEGPU_INVALID_ARGUMENT;
-    }
+    server_follow_options(server);
     int status = WORSEGPU_NO_MEMORY;
     server->spare = memory_allocate_array(memory, SPARE_BYTES, 1);
     server->spare_capacity = SPARE_BYTES;
     if (server->spare)
-        status = make_shared(server, message, message_size);
+        status = make_all_shared(server, message, message_size);
     else
         snprintf(message, message_size, "not enough memory");
+    for (size_t index = 0; status == WORSEGPU_OK && index < options->inject_count; index++)
+        status = rule_request_add_text(server, options->inject[index], message, message_size);
     if (status != WORSEGPU_OK)
         server_release(server);
     return status;
@@ -133,6 +146,8 @@ void server_release(struct server *server)
     }
     destroy_all(server, &server->graveyard);
     destroy_all(server, &server->shared);
+    rules_release(&server->rules, server->memory);
+    subscriptions_release(&server->subscriptions);
     lease_pool_release(&server->leases);
     request_decoder_release(&server->decoder);
     memory_release_array(server->memory, server->spare, server->spare_capacity, 1);

@@ -11,6 +11,9 @@
 #include "daemon/lease_pool.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
+#include "daemon/rules.h"
+#include "daemon/subscriptions.h"
+#include "daemon/users.h"
 #include "proto/request.h"
 
 /* One reading of the clocks. */
@@ -20,11 +23,13 @@ struct moment {
 };
 
 enum {
-    REAP_PER_TURN = 4096, /* allocations of ended connections freed in one turn of the loop */
-    OUTPUT_ABOVE_UNREAD = 65536, /* so that one more answer fits above max_unread_bytes */
-    SPARE_BYTES = 16384,         /* the buffer for answers that the server keeps ready ... */
+    REAP_PER_TURN = 4096,    /* allocations of ended connections freed in one turn of the loop */
+    SPARE_BYTES = 16384,     /* the buffer for answers that the server keeps ready ... */
     SPARE_MAX_BYTES = 131072 /* ... and the largest one it keeps when a connection gives one back */
 };
+
+struct connection;
+RB_HEAD(client_tree, connection);
 
 struct server {
     const struct options *options;
@@ -32,24 +37,33 @@ struct server {
     struct log *log;
     struct request_decoder decoder;
     struct lease_pool leases;
+    struct users users;
+    struct rules rules;
+    struct subscriptions subscriptions;
+    struct client_tree clients; /* the connections, by number */
     struct hosted_list shared;
     struct hosted_list graveyard; /* private allocators that have ended */
     struct holding_list endings;  /* what ended connections still hold in shared ones */
     char *spare;                  /* a buffer for answers that no connection uses just now */
     size_t spare_capacity;
     struct moment started;
+    bool trace_visible_to_all;
+    uid_t uid;                /* the daemon's own user, who may do what root may */
     int64_t pid;              /* shown by info */
     uint64_t next_connection; /* numbers from 1 */
     uint64_t connections;     /* open now */
     uint64_t max_connections; /* the option, or less where descriptors are few */
 };
 
-/* Makes it with the shared allocator gpu0 of the options. WORSEGPU_OK, or what worsegpu_create
- * answers; `message` then says why, in one line. */
+/* Makes it with the shared allocators of the options, which it looks at as long as it lives.
+ * WORSEGPU_OK, or what worsegpu_create answers; `message` then says why, in one line. */
 int server_init(struct server *server, const struct options *options,
                 const struct worsegpu_memory *memory, struct log *log, struct moment now,
                 char *message, size_t message_size);
 void server_release(struct server *server);
+
+/* Takes from the options what it keeps of them: at the start, and when they have changed. */
+void server_follow_options(struct server *server);
 
 /* Frees at most REAP_PER_TURN allocations of those that have ended, oldest ending first and lowest
  * id first in each. Whether there is more. */
@@ -58,8 +72,8 @@ bool server_reap(struct server *server, struct moment now);
 /* Whether something has ended that is not freed yet: server_reap is to be called once a turn. */
 bool server_must_reap(const struct server *server);
 
-/* The engine's configuration that the options describe: gpu0's, and the start for what `open`
- * changes. */
+/* The engine's configuration as far as the daemon's options describe it: the start for the shared
+ * allocators, and for what `open` changes. */
 void server_config(const struct server *server, struct worsegpu_config *config);
 
 /* Says what a member of a configuration must be (field and expected are worsegpu_config_check's).

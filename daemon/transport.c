@@ -8,25 +8,9 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "daemon/deadlines.h"
+#include "daemon/peers.h"
 #include "daemon/reply.h"
-
-struct stream {
-    uv_pipe_t pipe; /* first: libuv gives it back to us */
-    uv_write_t write;
-    TAILQ_ENTRY(stream) link;
-    TAILQ_ENTRY(stream) active_link;
-    TAILQ_ENTRY(stream) line_link;
-    struct transport *transport;
-    struct connection *connection;
-    char *writing; /* the buffer of a write under way */
-    size_t writing_length;
-    size_t writing_capacity;
-    bool active;
-    bool watched; /* in the list of lines half there */
-    bool reading;
-    bool ran; /* has had its turn already */
-    bool closing;
-};
 
 struct moment transport_now(const struct transport *transport)
 {
@@ -42,8 +26,7 @@ static void nothing_to_do(uv_idle_t *idle)
     (void)idle;
 }
 
-/* Has the loop look after a stream at the end of this turn. */
-static void activate(struct stream *stream)
+void stream_activate(struct stream *stream)
 {
     if (stream->active || stream->closing)
         return;
@@ -51,20 +34,13 @@ static void activate(struct stream *stream)
     TAILQ_INSERT_TAIL(&stream->transport->active, stream, active_link);
 }
 
-static void keep_awake(struct transport *transport)
+void transport_keep_awake(struct transport *transport)
 {
     if (!uv_is_active((uv_handle_t *)&transport->awake))
         uv_idle_start(&transport->awake, nothing_to_do);
 }
 
 /* ------------------------------------------------------------------------------------ closing */
-
-static void unwatch(struct stream *stream)
-{
-    if (stream->watched)
-        TAILQ_REMOVE(&stream->transport->in_line, stream, line_link);
-    stream->watched = false;
-}
 
 /* The spare stream is back: a client may be waiting for it. */
 static void keep_spare(struct transport *transport, struct stream *stream)
@@ -85,7 +61,7 @@ static void on_closed(uv_handle_t *handle)
     TAILQ_REMOVE(&transport->streams, stream, link);
     if (stream->connection) {
         connection_destroy(stream->connection);
-        keep_awake(transport); /* the server frees what it held */
+        transport_keep_awake(transport); /* the server frees what it held */
     }
     if (transport->spare || transport->stopping)
         memory_release_array(memory, stream, 1, sizeof(*stream));
@@ -106,7 +82,9 @@ static void close_stream(struct stream *stream)
     if (stream->active)
         TAILQ_REMOVE(&stream->transport->active, stream, active_link);
     stream->active = false;
-    unwatch(stream);
+    if (stream->connection)
+        subscriptions_end(stream->connection);
+    stream_unwatch(stream);
     uv_close((uv_handle_t *)&stream->pipe, on_closed);
 }
 
@@ -121,7 +99,7 @@ static void on_written(uv_write_t *request, int status)
     if (status < 0)
         close_stream(stream);
     else
-        activate(stream);
+        stream_activate(stream);
 }
 
 /* Writes what there is: at once as far as the socket takes it, the rest when it can. */
@@ -187,7 +165,7 @@ static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buffer)
             uv_read_stop(handle);
         }
     }
-    activate(stream);
+    stream_activate(stream);
 }
 
 static void set_reading(struct stream *stream)
@@ -202,55 +180,6 @@ static void set_reading(struct stream *stream)
     if (!wanted)
         uv_read_stop((uv_stream_t *)&stream->pipe);
     stream->reading = wanted;
-}
-
-/* ----------------------------------------------------------------------- lines that do not end */
-
-static void on_deadline(uv_timer_t *timer);
-
-/* Sets the timer for the oldest line half there. */
-static void set_deadline(struct transport *transport)
-{
-    struct stream *oldest = TAILQ_FIRST(&transport->in_line);
-    if (!oldest) {
-        uv_timer_stop(&transport->deadline);
-        return;
-    }
-    uint64_t due = connection_deadline_ms(oldest->connection);
-    if (uv_is_active((uv_handle_t *)&transport->deadline) && transport->deadline_at_ms <= due)
-        return; /* it rings early enough; then it is set anew */
-    uint64_t now = uv_now(transport->loop);
-    transport->deadline_at_ms = due;
-    uv_timer_start(&transport->deadline, on_deadline, due > now ? due - now : 0, 0);
-}
-
-static void watch(struct stream *stream)
-{
-    bool in_line = connection_deadline_ms(stream->connection) != UINT64_MAX;
-    if (in_line == stream->watched)
-        return;
-    if (in_line) {
-        TAILQ_INSERT_TAIL(&stream->transport->in_line, stream, line_link);
-        stream->watched = true;
-        set_deadline(stream->transport);
-    } else {
-        unwatch(stream);
-    }
-}
-
-static void on_deadline(uv_timer_t *timer)
-{
-    struct transport *transport = timer->data;
-    struct moment now = transport_now(transport);
-    struct stream *stream;
-    while ((stream = TAILQ_FIRST(&transport->in_line)) != NULL &&
-           connection_deadline_ms(stream->connection) <= now.monotonic_ms) {
-        unwatch(stream);
-        connection_expire(stream->connection, now);
-        activate(stream);
-    }
-    set_deadline(transport);
-    keep_awake(transport);
 }
 
 /* ----------------------------------------------------------------------------------- the turn */
@@ -273,8 +202,67 @@ static bool tend(struct stream *stream, struct moment now)
     set_reading(stream);
     if (stream->closing)
         return false;
-    watch(stream);
+    stream_watch(stream);
     return connection_wants_turn(connection);
+}
+
+/* Only so that the loop has a turn. */
+static void on_events_due(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+/* The processor time of this thread. */
+static uint64_t cpu_now_ns(void)
+{
+    struct timespec used = {.tv_sec = 0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* How long subscribers may be served in this turn. */
+static int64_t give_time(struct transport *transport, uint64_t cpu_ns)
+{
+    uint64_t wall_ns = uv_hrtime();
+    uint64_t earned = (cpu_ns - transport->events_cpu_ns) / TRANSPORT_EVENTS_SHARE +
+                      (wall_ns - transport->events_wall_ns) / TRANSPORT_EVENTS_IDLE_SHARE;
+    int64_t left = TRANSPORT_EVENTS_MOST_NS;
+    if (earned < TRANSPORT_EVENTS_MOST_NS && transport->events_left_ns + (int64_t)earned < left)
+        left = transport->events_left_ns + (int64_t)earned;
+    transport->events_wall_ns = wall_ns;
+    return left;
+}
+
+/* Sends events to those who have subscribed.
+ *
+ * The requests of others must not pay for that, and copying each event to fifty sockets is many
+ * times the work of making it. So this gets a share of the time, by the clock and not by any guess
+ * of what things cost. With little traffic that is enough for all events; with more, a subscriber
+ * is served less often and gets more at a time, which costs less for each event; with more than
+ * even that, subscribers fall behind. */
+static void push_events(struct transport *transport)
+{
+    struct server *server = transport->server;
+    struct connection *connection;
+    uint64_t now_ms = uv_now(transport->loop);
+    if (subscriptions_begin_turn(server, now_ms)) {
+        uint64_t cpu_ns = cpu_now_ns();
+        int64_t left = give_time(transport, cpu_ns);
+        while (left > 0 && (connection = subscriptions_serve(server)) != NULL) {
+            struct stream *stream = connection->stream;
+            flush(stream);
+            if (!stream->closing)
+                set_reading(stream);
+            uint64_t then_ns = cpu_now_ns();
+            left -= (int64_t)(then_ns - cpu_ns);
+            cpu_ns = then_ns;
+        }
+        transport->events_cpu_ns = cpu_ns;
+        transport->events_left_ns = left;
+    }
+    uint64_t rest_ms = subscriptions_rest_ms(server, now_ms);
+    if (rest_ms != UINT64_MAX && !uv_is_active((uv_handle_t *)&transport->events))
+        uv_timer_start(&transport->events, on_events_due, rest_ms, 0);
 }
 
 static void on_turn_end(uv_check_t *check)
@@ -297,10 +285,12 @@ static void on_turn_end(uv_check_t *check)
     TAILQ_CONCAT(&transport->active, &again, active_link);
     /* Also after a `close`: what it ended waits in the graveyard. */
     bool more = server_must_reap(transport->server) && server_reap(transport->server, now);
+    if (transport->server->subscriptions.count > 0)
+        push_events(transport);
     if (TAILQ_EMPTY(&transport->active) && !more)
         uv_idle_stop(&transport->awake);
     else
-        keep_awake(transport);
+        transport_keep_awake(transport);
 }
 
 /* ---------------------------------------------------------------------------------- accepting */
@@ -309,9 +299,7 @@ static void on_turn_end(uv_check_t *check)
 static bool refusal(struct transport *transport, const struct peer *peer, enum error_kind *kind,
                     uint64_t *limit, const char **why)
 {
-    const struct server *server = transport->server;
-    const struct stream *stream;
-    uint64_t of_user = 0;
+    struct server *server = transport->server;
     *kind = ERROR_LIMIT_EXCEEDED;
     *limit = server->max_connections;
     *why = "the daemon has all the connections it takes; try again later";
@@ -319,14 +307,10 @@ static bool refusal(struct transport *transport, const struct peer *peer, enum e
         return true;
     if (peer->uid == 0)
         return false;
-    TAILQ_FOREACH(stream, &transport->streams, link)
-    {
-        of_user +=
-            stream->connection && !stream->closing && stream->connection->peer.uid == peer->uid;
-    }
+    const struct user *user = users_find(&server->users, peer->uid);
     *limit = server->options->max_connections_per_user;
     *why = "this user has all the connections it may have; close one first";
-    return of_user >= *limit;
+    return user && user->connections >= *limit;
 }
 
 /* One error line for a client that is not let in; it is small enough for any socket's buffer. */
@@ -351,14 +335,10 @@ static void send_away(struct stream *stream, enum error_kind kind, uint64_t limi
     close_stream(stream);
 }
 
-static struct peer peer_of(const uv_pipe_t *pipe)
+static int descriptor_of(const uv_pipe_t *pipe)
 {
-    struct ucred credentials = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-    socklen_t length = sizeof(credentials);
     uv_os_fd_t descriptor;
-    if (uv_fileno((const uv_handle_t *)pipe, &descriptor) == 0)
-        getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
-    return (struct peer){.uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
+    return uv_fileno((const uv_handle_t *)pipe, &descriptor) == 0 ? descriptor : -1;
 }
 
 void transport_accept(struct transport *transport, uv_stream_t *listening)
@@ -380,12 +360,13 @@ void transport_accept(struct transport *transport, uv_stream_t *listening)
         close_stream(stream);
         return;
     }
-    struct peer peer = peer_of(&stream->pipe);
+    struct peer peer = peer_of(descriptor_of(&stream->pipe));
     enum error_kind kind;
     uint64_t limit;
     const char *why;
     if (!refusal(transport, &peer, &kind, &limit, &why)) {
-        stream->connection = transport->spare ? connection_create(server, peer) : NULL;
+        if (transport->spare && peer_find_rights(&peer, descriptor_of(&stream->pipe), server) == 0)
+            stream->connection = connection_create(server, peer, transport_now(transport));
         kind = ERROR_INTERNAL_ERROR;
         why = "the daemon is out of memory; try again later";
     }
@@ -396,7 +377,26 @@ void transport_accept(struct transport *transport, uv_stream_t *listening)
         send_away(stream, kind, limit, why);
         return;
     }
+    stream->connection->stream = stream;
     set_reading(stream);
+}
+
+void transport_options_changed(struct transport *transport)
+{
+    struct stream *stream;
+    TAILQ_FOREACH(stream, &transport->streams, link)
+    {
+        if (stream->closing || !stream->connection)
+            continue;
+        struct peer *peer = &stream->connection->peer;
+        if (peer_find_rights(peer, descriptor_of(&stream->pipe), transport->server) != 0)
+            log_client(transport->server->log, uv_now(transport->loop),
+                       "no memory to look at the groups of process %d: it is no admin for now",
+                       (int)peer->pid);
+        stream_activate(stream);
+    }
+    deadlines_ring_at(transport, 0); /* a line that is half there may be due earlier now */
+    transport_keep_awake(transport);
 }
 
 /* -------------------------------------------------------------------------- beginning and end */
@@ -408,12 +408,11 @@ int transport_init(struct transport *transport, uv_loop_t *loop, struct server *
     transport->server = server;
     TAILQ_INIT(&transport->streams);
     TAILQ_INIT(&transport->active);
-    TAILQ_INIT(&transport->in_line);
+    deadlines_init(transport);
     uv_check_init(loop, &transport->turn_end);
     uv_idle_init(loop, &transport->awake);
-    uv_timer_init(loop, &transport->deadline);
+    uv_timer_init(loop, &transport->events);
     transport->turn_end.data = transport;
-    transport->deadline.data = transport;
     transport->spare = memory_allocate_zeroed(server->memory, 1, sizeof(*transport->spare));
     if (!transport->spare)
         return UV_ENOMEM;
@@ -431,9 +430,10 @@ void transport_stop(struct transport *transport, void (*stopped)(void *context),
         if (stream->closing || !stream->connection)
             continue;
         connection_end_input(stream->connection);
-        activate(stream);
+        connection_hurry(stream->connection);
+        stream_activate(stream);
     }
-    keep_awake(transport);
+    transport_keep_awake(transport);
     if (TAILQ_EMPTY(&transport->streams) && transport->stopped) {
         transport->stopped = NULL;
         stopped(context);
@@ -456,4 +456,5 @@ void transport_close(struct transport *transport)
     uv_close((uv_handle_t *)&transport->turn_end, NULL);
     uv_close((uv_handle_t *)&transport->awake, NULL);
     uv_close((uv_handle_t *)&transport->deadline, NULL);
+    uv_close((uv_handle_t *)&transport->events, NULL);
 }

@@ -2,8 +2,8 @@
  *
  * Reads go into one buffer that all share; what is read is handed to the connection at once.
  * Answers are written once a turn of the loop. Connections whose requests still wait, or whose dead
- * still hold memory, get their next turn before the loop sleeps. One `struct transport` for each
- * daemon. */
+ * still hold memory, get their next turn before the loop sleeps; then subscribers get their events.
+ * One `struct transport` for each daemon. */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
 
@@ -17,6 +17,10 @@
 
 enum {
     TRANSPORT_READ_BYTES = 65536,
+    TRANSPORT_EVENTS_SHARE = 4, /* subscribers get a 4th of the time that all else takes ... */
+    TRANSPORT_EVENTS_IDLE_SHARE = 50,  /* ... and a 50th of the time that passes ... */
+    TRANSPORT_EVENTS_MOST_NS = 500000, /* ... of which so much at most may be saved up */
+    TRANSPORT_LOOK_MS = 1000, /* how often delayed clients are looked at, whether they are there */
     TRANSPORT_MAX_REFUSAL = 512 /* an error line for a client that is not let in */
 };
 
@@ -29,12 +33,18 @@ struct transport {
     struct stream_list streams; /* all that are open */
     struct stream_list active;  /* those to look after at the end of this turn */
     struct stream_list in_line; /* those with a line half there, oldest first */
+    struct stream_list delayed; /* those with a line that a rule has delayed, in no order */
     uv_check_t turn_end;
     uv_idle_t awake;     /* runs while somebody waits for a turn: the loop does not sleep */
-    uv_timer_t deadline; /* of the oldest line half there */
+    uv_timer_t deadline; /* of the oldest line half there, or the first delayed one */
+    uv_timer_t events;   /* when subscribers are served next, if nothing else has a turn before */
+    uint64_t events_wall_ns; /* when they were last given time, by the clock ... */
+    uint64_t events_cpu_ns;  /* ... and by the processor time of this thread ... */
+    int64_t events_left_ns;  /* ... and how much they have now */
     uint64_t deadline_at_ms;
-    struct stream *spare; /* for a client that there is no memory for: to tell it so */
-    uv_stream_t *waiting; /* where a client waits while not even that one is free */
+    uint64_t looked_at_ms; /* when delayed clients were looked at last */
+    struct stream *spare;  /* for a client that there is no memory for: to tell it so */
+    uv_stream_t *waiting;  /* where a client waits while not even that one is free */
 
     bool stopping;
     void (*stopped)(
@@ -48,6 +58,10 @@ int transport_init(struct transport *transport, uv_loop_t *loop, struct server *
 
 /* Takes the next connection from a listening stream: serves it, or tells it in one line why not. */
 void transport_accept(struct transport *transport, uv_stream_t *listening);
+
+/* The options have changed: each peer's rights are looked at anew, and so is what each stream may
+ * do. */
+void transport_options_changed(struct transport *transport);
 
 /* Reads nothing more; what was read is answered and flushed, then each stream closes. `stopped` is
  * called when none is left. */

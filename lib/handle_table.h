@@ -28,6 +28,7 @@ struct handle_record {
     int64_t block_index;
     uint64_t cookie; /* the policy's */
     uint64_t stream;
+    uint32_t user;
     char *tag; /* tag_bytes long, NULL for none; the table owns it */
     void *owner;
     uint8_t device; /* enum worsegpu_device */

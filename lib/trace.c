@@ -69,6 +69,7 @@ static void copy_out(const struct trace *trace, size_t at, uint64_t sequence,
     event->reserved_bytes = record->reserved_bytes;
     event->stream = record->stream;
     event->client = record->client;
+    event->user = record->user;
     event->time_us = record->time_us;
     event->rule = record->rule;
     event->action = (enum worsegpu_fault_action)record->action;

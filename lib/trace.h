@@ -20,6 +20,7 @@ struct trace_record {
     uint64_t reserved_bytes;
     uint64_t stream;
     uint64_t client;
+    uint32_t user;
     uint64_t time_us;
     uint64_t rule;     /* of a fault */
     uint8_t operation; /* enum worsegpu_operation */

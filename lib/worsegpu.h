@@ -183,6 +183,7 @@ struct worsegpu_request {
     const char *tag;  /* the caller's own name for it, NULL for none; copied, not NUL-terminated */
     size_t tag_bytes; /* 1 to WORSEGPU_MAX_TAG_BYTES with a tag */
     uint64_t client;  /* who asks, for the event */
+    uint32_t user;    /* whose it is, for its events */
     uint64_t time_us; /* when, since the epoch, for the event; never part of a decision */
     void *owner;      /* kept with the allocation for the caller; never touched */
     bool force_host;  /* the host, as if the GPU were full, even with fallback_on_oom false; no
@@ -256,6 +257,7 @@ struct worsegpu_fault {
     const char *tag;
     size_t tag_bytes;
     uint64_t client;
+    uint32_t user; /* who met it */
     uint64_t time_us;
 };
 
@@ -322,6 +324,7 @@ struct worsegpu_event {
     uint64_t reserved_bytes;  /* of an allocate */
     uint64_t stream;
     uint64_t client;
+    uint32_t user; /* whose the allocation is, as worsegpu_allocate was told */
     uint64_t time_us;
     uint64_t rule;                     /* of a fault */
     enum worsegpu_fault_action action; /* of a fault */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-_Static_assert(PARAMETERS <= 32, "a set of parameters is a uint32_t with a bit for each");
+_Static_assert(PARAMETERS <= 64, "a set of parameters is a uint64_t with a bit for each");
 
 static const struct parameter_info PARAMETER_TABLE[PARAMETERS] = {
 #define PARAMETER(name, type, minimum, maximum, default_text, meaning)                             \
@@ -18,8 +18,8 @@ static const struct parameter_info PARAMETER_TABLE[PARAMETERS] = {
 };
 
 /* clang-format off: each entry below is opened by METHOD and grows by the TAKES that follow it. */
-#define NEED_REQUIRED 1u
-#define NEED_OPTIONAL 0u
+#define NEED_REQUIRED UINT64_C(1)
+#define NEED_OPTIONAL UINT64_C(0)
 static const struct method_info METHOD_TABLE[METHODS + 1] = {
     [METHODS].name = "", /* only so that each entry may begin with a comma */
 #define METHOD(method_name, method_summary, method_result)                                         \
@@ -28,7 +28,7 @@ static const struct method_info METHOD_TABLE[METHODS + 1] = {
 #include "proto/methods.def"
     [METHODS].takes = 0
 #define METHOD(method_name, method_summary, method_result) , [METHOD_##method_name].takes = 0
-#define TAKES(method, parameter, need) | 1u << PARAMETER_##parameter
+#define TAKES(method, parameter, need) | UINT64_C(1) << PARAMETER_##parameter
 #include "proto/methods.def"
     ,
     [METHODS].required = 0

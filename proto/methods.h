@@ -15,7 +15,7 @@ enum method {
 enum parameter {
 #define PARAMETER(name, type, minimum, maximum, default_text, meaning) PARAMETER_##name,
 #include "proto/methods.def"
-    PARAMETERS /* how many there are, at most 32 */
+    PARAMETERS /* how many there are, at most 64 */
 };
 
 enum parameter_type {
@@ -40,8 +40,8 @@ struct method_info {
     const char *name;
     const char *summary;
     const char *result;
-    uint32_t takes;    /* bit 1 << PARAMETER_x for each parameter it takes */
-    uint32_t required; /* those that must be given */
+    uint64_t takes;    /* bit 1 << PARAMETER_x for each parameter it takes */
+    uint64_t required; /* those that must be given */
 };
 
 const struct parameter_info *parameter_info(enum parameter parameter);

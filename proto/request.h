@@ -61,7 +61,7 @@ struct request {
     struct request_id id;
     bool notification; /* a method and no id: carried out, never answered */
     enum method method;
-    uint32_t given; /* bit 1 << PARAMETER_x */
+    uint64_t given; /* bit 1 << PARAMETER_x */
     struct request_params params;
 };
 

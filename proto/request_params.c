@@ -214,7 +214,7 @@ enum request_result request_params_read(const struct request_reading *reading, c
         const struct parameter_info *info = parameter_info(parameter);
         if (!read_value(reading, item, info, request_field(&request->params, parameter)))
             return wrong_value(reading, info, item);
-        request->given |= UINT32_C(1) << parameter;
+        request->given |= UINT64_C(1) << parameter;
     }
     for (unsigned i = 0; i < PARAMETERS; i++) {
         if ((method->required & ~request->given) >> i & 1u) {

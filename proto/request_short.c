@@ -234,7 +234,7 @@ static bool read_params(struct cursor *cursor)
         if (parameter == PARAMETERS || request_has(cursor->request, parameter) ||
             !read_value(cursor, parameter) || !read_separator(cursor, &more))
             return false;
-        cursor->request->given |= UINT32_C(1) << parameter;
+        cursor->request->given |= UINT64_C(1) << parameter;
     } while (more);
     return true;
 }

@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/bytes_text.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
+#include "client/cli/signals.h"
+#include "client/cli/size_operand.h"
 #include "client/cli/table.h"
 #include "proto/json_writer.h"
 #include "proto/limits.h"
@@ -34,22 +33,6 @@ struct alloc {
     struct worsegpu_client_error first_error;
 };
 
-static int read_size(struct cli *cli, const char *text, uint64_t *bytes)
-{
-    char problem[ARGUMENTS_PROBLEM_SIZE];
-    if (!bytes_from_text(text, bytes)) {
-        snprintf(problem, sizeof(problem), "\"%s\" is no size", text);
-        return report_usage(cli, problem,
-                            "a size is 4096, 2MiB or 1.5GiB, a whole number of bytes");
-    }
-    if (*bytes < 1 || *bytes > (uint64_t)PROTO_MAX_SAFE_INTEGER) {
-        snprintf(problem, sizeof(problem), "a size is 1 to %" PRId64 " bytes, not %s",
-                 PROTO_MAX_SAFE_INTEGER, text);
-        return report_usage(cli, problem, NULL);
-    }
-    return CLI_FINE;
-}
-
 /* Everything about the command line is checked before anything is asked for. */
 static int check(struct alloc *alloc)
 {
@@ -60,7 +43,7 @@ static int check(struct alloc *alloc)
         return report_usage(cli, "--count is 1 to 1000000", NULL);
     for (size_t i = 0; i < arguments->operand_count; i++) {
         uint64_t bytes;
-        int status = read_size(cli, arguments->operands[i], &bytes);
+        int status = size_operand(cli, arguments->operands[i], &bytes);
         if (status != CLI_FINE)
             return status;
     }
@@ -218,28 +201,6 @@ static int hold(struct alloc *alloc, int signals)
     }
 }
 
-/* A descriptor that reads SIGINT and SIGTERM, which no longer end the program. -1 with errno. */
-static int open_signals(sigset_t *before)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    if (sigprocmask(SIG_BLOCK, &set, before) < 0)
-        return -1;
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* Takes the signals that came, so that they do not strike when they are no longer blocked. */
-static void close_signals(int signals, const sigset_t *before)
-{
-    struct signalfd_siginfo taken;
-    while (read(signals, &taken, sizeof(taken)) > 0)
-        continue;
-    close(signals);
-    sigprocmask(SIG_SETMASK, before, NULL);
-}
-
 static int run(struct alloc *alloc)
 {
     static const struct table_column COLUMNS[] = {
@@ -268,7 +229,7 @@ int perform_alloc(struct cli *cli)
         return status;
     bool holding = cli->arguments.values.hold;
     sigset_t before;
-    int signals = holding ? open_signals(&before) : -1;
+    int signals = holding ? signals_open(&before) : -1;
     if (holding && signals < 0) {
         output_complaint(&cli->output, cli->program, "cannot wait for signals: %s",
                          strerrordesc_np(errno));
@@ -282,6 +243,6 @@ int perform_alloc(struct cli *cli)
         worsegpu_client_disconnect(alloc.client);
     }
     if (holding)
-        close_signals(signals, &before);
+        signals_close(signals, &before);
     return status;
 }

@@ -13,7 +13,7 @@
 static void *option_field(struct option_values *values, enum option option)
 {
     switch (option) {
-#define OPTION(name, type, placeholder, meaning)                                                   \
+#define OPTION(name, text, type, placeholder, meaning)                                             \
     case OPTION_##name:                                                                            \
         return &values->name;
 #include "client/cli/commands.def"
@@ -81,6 +81,18 @@ static int refuse_unknown_option(struct arguments *arguments, const char *typed)
     return refuse(arguments, "%s has no option %s", command_info(arguments->command)->name, name);
 }
 
+/* Whether a command that reads its own words gets this one too: it is no global option. */
+static bool is_own_word(const struct arguments *arguments, const char *typed)
+{
+    if (arguments->command == COMMANDS ||
+        command_info(arguments->command)->reading != COMMAND_READING_WORDS ||
+        strcmp(typed, "-h") == 0)
+        return false;
+    enum option option =
+        typed[1] == '-' ? option_from_name(typed + 2, strcspn(typed + 2, "=")) : OPTIONS;
+    return option == OPTIONS || !option_is_global(option);
+}
+
 /* Reads one option, whose value may be the next argument. */
 static int read_option(struct arguments *arguments, int argc, char **argv, int *at)
 {
@@ -145,7 +157,8 @@ int arguments_read(struct arguments *arguments, int argc, char **argv, const cha
         int status = 0;
         if (!only_operands && strcmp(argv[at], "--") == 0) {
             only_operands = true;
-        } else if (!only_operands && argv[at][0] == '-' && argv[at][1] != '\0') {
+        } else if (!only_operands && argv[at][0] == '-' && argv[at][1] != '\0' &&
+                   !is_own_word(arguments, argv[at])) {
             status = read_option(arguments, argc, argv, &at);
         } else if (arguments->command == COMMANDS) {
             status = read_command(arguments, argv[at]);

@@ -15,7 +15,7 @@
 
 /* A field for each option; only those with their bit in `given` count. */
 struct option_values {
-#define OPTION(name, type, placeholder, meaning) OPTION_C_##type name;
+#define OPTION(name, text, type, placeholder, meaning) OPTION_C_##type name;
 #include "client/cli/commands.def"
 };
 

@@ -17,6 +17,19 @@ static const command_function FUNCTIONS[COMMANDS] = {
 #include "client/cli/commands.def"
 };
 
+/* Gives the connection the name that was asked for. */
+static int introduce(struct cli *cli, worsegpu_client **client, struct worsegpu_client_error *error)
+{
+    if (!arguments_have(&cli->arguments, OPTION_name))
+        return WORSEGPU_CLIENT_OK;
+    int status = worsegpu_client_hello(*client, cli->arguments.values.name, NULL, error);
+    if (status == WORSEGPU_CLIENT_OK)
+        return status;
+    worsegpu_client_disconnect(*client);
+    *client = NULL;
+    return status;
+}
+
 int cli_try_connect(struct cli *cli, worsegpu_client **client, struct worsegpu_client_error *error)
 {
     struct worsegpu_client_options options = {
@@ -26,7 +39,8 @@ int cli_try_connect(struct cli *cli, worsegpu_client **client, struct worsegpu_c
                           : CLI_DEFAULT_TIMEOUT_MS,
         .memory = cli->memory,
     };
-    return worsegpu_client_connect(&options, client, error);
+    int status = worsegpu_client_connect(&options, client, error);
+    return status == WORSEGPU_CLIENT_OK ? introduce(cli, client, error) : status;
 }
 
 worsegpu_client *cli_connect(struct cli *cli, int *status)

@@ -45,7 +45,8 @@ int benchmark_main(int argc, char **argv, const struct worsegpu_memory *memory, 
 /* Connects as the options say. NULL after a complaint, with *status the exit status. */
 worsegpu_client *cli_connect(struct cli *cli, int *status);
 
-/* Connects without complaining: what worsegpu_client_connect returns. */
+/* Connects without complaining: what worsegpu_client_connect returns, or worsegpu_client_hello with
+ * --name. */
 int cli_try_connect(struct cli *cli, worsegpu_client **client, struct worsegpu_client_error *error);
 
 /* The allocator asked for, NULL for the first shared one. */

@@ -6,8 +6,8 @@
 #include "client/cli/suggest.h"
 
 static const struct option_info OPTION_TABLE[OPTIONS] = {
-#define OPTION(name, type, placeholder, meaning)                                                   \
-    [OPTION_##name] = {#name, OPTION_TYPE_##type, placeholder, meaning},
+#define OPTION(name, text, type, placeholder, meaning)                                             \
+    [OPTION_##name] = {text, OPTION_TYPE_##type, placeholder, meaning},
 #include "client/cli/commands.def"
 };
 

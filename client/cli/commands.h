@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum option {
-#define OPTION(name, type, placeholder, meaning) OPTION_##name,
+#define OPTION(name, text, type, placeholder, meaning) OPTION_##name,
 #include "client/cli/commands.def"
     OPTIONS /* how many there are, at most 32 */
 };
@@ -26,7 +26,8 @@ enum option_type {
 };
 enum command_reading {
     COMMAND_READING_PLAIN,
-    COMMAND_READING_OWN
+    COMMAND_READING_OWN,
+    COMMAND_READING_WORDS
 };
 
 struct option_info {

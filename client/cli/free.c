@@ -1,8 +1,9 @@
-/* free: gives allocations back, by handle, or by number through `list`. */
+/* free: gives allocations back, by handle, by number through `list`, or all detached ones. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes_text.h"
+#include "client/cli/free_detached.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
 #include "proto/errors.h"
@@ -87,16 +88,12 @@ static int free_all(struct cli *cli, worsegpu_client *client,
     return status;
 }
 
-int perform_free(struct cli *cli)
+static int free_named(struct cli *cli, worsegpu_client *client)
 {
-    int status;
     struct worsegpu_client_error error;
-    worsegpu_client *client = cli_connect(cli, &status);
-    if (!client)
-        return status;
     bool several = cli->output.json && cli->arguments.operand_count > 1;
     output_text(&cli->output, "%s", several ? "{\"freed\":[" : "");
-    status = free_all(cli, client, &error);
+    int status = free_all(cli, client, &error);
     output_text(&cli->output, "%s", several ? "]" : "");
     if (cli->output.json && status != CLI_FINE) {
         output_text(&cli->output, "%s", several ? "," : "{");
@@ -104,6 +101,24 @@ int perform_free(struct cli *cli)
     }
     if (cli->output.json)
         output_text(&cli->output, "%s\n", several || status != CLI_FINE ? "}" : "");
+    return status;
+}
+
+int perform_free(struct cli *cli)
+{
+    int status;
+    bool all = cli->arguments.values.all_detached;
+    bool named = cli->arguments.operand_count > 0;
+    if (all && named)
+        return report_usage(cli, "--all-detached frees them all: it goes with no ID and no HANDLE",
+                            "try: worsegpu-cli help free");
+    if (!all && !named)
+        return report_usage(cli, "free needs ID|HANDLE..., for example: worsegpu-cli free 7",
+                            "try: worsegpu-cli help free");
+    worsegpu_client *client = cli_connect(cli, &status);
+    if (!client)
+        return status;
+    status = all ? free_detached(cli, client) : free_named(cli, client);
     worsegpu_client_disconnect(client);
     return status;
 }

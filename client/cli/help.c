@@ -4,6 +4,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/report.h"
 #include "client/cli/workload_options.h"
+#include "proto/inject_words.h"
 
 static int option_width(enum option option)
 {
@@ -23,6 +24,26 @@ static void print_options(struct cli *cli, enum command command, bool global)
                     info->placeholder[0] != '\0' ? " " : "", info->placeholder,
                     20 - option_width(option), "", info->meaning);
     }
+}
+
+/* What `inject` takes: the words are known by proto/inject_words alone. */
+static void print_inject_words(struct cli *cli)
+{
+    struct output *output = &cli->output;
+    output_styled(output, OUTPUT_BOLD, "Actions");
+    output_text(output, "\n");
+    for (size_t i = 0; inject_words_action(i); i++)
+        output_text(output, "  %-20s  %s\n", inject_words_action(i)->word,
+                    inject_words_action(i)->meaning);
+    output_text(output, "\n");
+    output_styled(output, OUTPUT_BOLD, "Options of a rule");
+    output_text(output, "\n");
+    for (size_t i = 0; inject_words_option(i); i++) {
+        const struct inject_option *option = inject_words_option(i);
+        output_text(output, "  %s %-*s  %s\n", option->word, (int)(19 - strlen(option->word)),
+                    option->placeholder, option->meaning);
+    }
+    output_text(output, "  --user takes a user's name as well.\n\n");
 }
 
 static void print_overview(struct cli *cli)
@@ -61,6 +82,8 @@ void cli_print_help(struct cli *cli, enum command command)
     if (info->details[0] != '\0')
         output_text(output, "%s\n", info->details);
     output_text(output, "\n");
+    if (command == COMMAND_inject)
+        print_inject_words(cli);
     output_styled(output, OUTPUT_BOLD, "Options");
     output_text(output, "\n");
     print_options(cli, command, false);

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 
 #include "client/cli/pages.h"
-#include "client/cli/report.h"
 #include "client/cli/result.h"
 #include "client/cli/table.h"
 
@@ -46,9 +45,10 @@ static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pa
     bool first = true;
     output_text(&cli->output, "%s", cli->output.json ? "{\"allocations\":[" : "");
     for (uint64_t wanted = pages_next(&pages); wanted > 0; wanted = pages_next(&pages)) {
-        struct worsegpu_client_list page;
+        struct worsegpu_client_list page = {0};
         int status =
-            worsegpu_client_list(client, cli_allocator(cli), pages.after, wanted, &page, error);
+            (cli->arguments.values.orphans ? worsegpu_client_list_orphans : worsegpu_client_list)(
+                client, cli_allocator(cli), pages.after, wanted, &page, error);
         if (status != WORSEGPU_CLIENT_OK) {
             output_text(&cli->output, "%s", cli->output.json ? "]" : "");
             return status;
@@ -78,19 +78,8 @@ int perform_list(struct cli *cli)
     if (!client)
         return status;
     table_init(&table, cli->memory, &cli->output, COLUMNS, COLUMN_COUNT);
-    status = CLI_FINE;
     int outcome = print_pages(cli, client, pages, &table, &error);
-    if (!cli->output.json && table_end(&table) < 0)
-        status = report_no_memory(cli);
-    if (outcome != WORSEGPU_CLIENT_OK) {
-        if (cli->output.json) {
-            output_text(&cli->output, ",");
-            report_json_member(cli, &error);
-            output_text(&cli->output, "}\n");
-        }
-        report_sentence(cli, NULL, &error);
-        status = report_exit(&error);
-    }
+    status = pages_end(cli, &table, outcome, &error);
     table_release(&table);
     worsegpu_client_disconnect(client);
     return status;

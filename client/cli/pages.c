@@ -30,3 +30,20 @@ void pages_got(struct pages *pages, size_t count, uint64_t next, bool more)
     pages->more = more;
     pages->left = count < pages->left ? pages->left - count : 0;
 }
+
+int pages_end(struct cli *cli, struct table *table, int outcome,
+              const struct worsegpu_client_error *error)
+{
+    int status = CLI_FINE;
+    if (!cli->output.json && table_end(table) < 0)
+        status = report_no_memory(cli);
+    if (outcome == WORSEGPU_CLIENT_OK)
+        return status;
+    if (cli->output.json) {
+        output_text(&cli->output, ",");
+        report_json_member(cli, error);
+        output_text(&cli->output, "}\n");
+    }
+    report_sentence(cli, NULL, error);
+    return report_exit(error);
+}

@@ -4,6 +4,7 @@
 #define PAGES_H
 
 #include "client/cli/cli.h"
+#include "client/cli/table.h"
 
 struct pages {
     uint64_t after; /* where the next page starts */
@@ -19,5 +20,10 @@ uint64_t pages_next(const struct pages *pages);
 
 /* What a page gave. */
 void pages_got(struct pages *pages, size_t count, uint64_t next, bool more);
+
+/* Ends the table, or with --json the document, after the last page or what went wrong
+ * (`outcome`, with `error`). The exit status. */
+int pages_end(struct cli *cli, struct table *table, int outcome,
+              const struct worsegpu_client_error *error);
 
 #endif

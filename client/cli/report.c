@@ -1,9 +1,11 @@
 /* Reporting errors; see report.h. */
 #include "client/cli/report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes_text.h"
 #include "proto/errors.h"
 #include "proto/json_writer.h"
 
@@ -29,12 +31,47 @@ int report_exit(const struct worsegpu_client_error *error)
     }
 }
 
+/* How far a limit of bytes or counts is used up. */
+static void advise_limit(struct cli *cli, const struct worsegpu_client_error *error)
+{
+    static const char COUNTS[] = "_allocations";
+    size_t length = strlen(error->which);
+    size_t ending = sizeof(COUNTS) - 1;
+    uint64_t numbers[] = {error->limit, error->used, error->left};
+    char texts[3][BYTES_TEXT_SIZE];
+    if (length == 0 || !error->limit_given || !error->used_given || !error->left_given)
+        return;
+    bool counts = length > ending && strcmp(error->which + length - ending, COUNTS) == 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (counts)
+            snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
+        else
+            bytes_to_text(numbers[i], false, texts[i]);
+    }
+    output_advice(&cli->output, "the limit is %s: %s, used %s, left %s", error->which, texts[0],
+                  texts[1], texts[2]);
+}
+
 static void advise_refusal(struct cli *cli, const struct worsegpu_client_error *error)
 {
+    if (error->rule_given) {
+        output_advice(&cli->output,
+                      "rule %" PRIu64 " made it fail on purpose: worsegpu-cli rules; remove it "
+                      "with: worsegpu-cli rules --clear %" PRIu64,
+                      error->rule, error->rule);
+        return;
+    }
+    advise_limit(cli, error);
     switch (error_kind_from_name(error->kind)) {
+    case ERROR_LIMIT_EXCEEDED:
+        if (cli->arguments.command == COMMAND_inject) {
+            output_advice(&cli->output,
+                          "remove rules that are spent: worsegpu-cli rules --clear N");
+            break;
+        }
+        /* fall through */
     case ERROR_OUT_OF_MEMORY:
     case ERROR_QUOTA_EXCEEDED:
-    case ERROR_LIMIT_EXCEEDED:
         output_advice(&cli->output, "see what is taken: worsegpu-cli snapshot; what can be freed: "
                                     "worsegpu-cli list");
         break;
@@ -45,9 +82,18 @@ static void advise_refusal(struct cli *cli, const struct worsegpu_client_error *
     case ERROR_UNKNOWN_ALLOCATOR:
         output_advice(&cli->output, "see which there are: worsegpu-cli info");
         break;
+    case ERROR_PERMISSION_DENIED:
+        output_advice(&cli->output,
+                      "who may: root, the daemon's own user, and members of its --admin-group; an "
+                      "allocation is its own user's to free");
+        break;
     case ERROR_METHOD_NOT_FOUND:
     case ERROR_INVALID_PARAMS:
-        output_advice(&cli->output, "see how it is called: worsegpu-cli help");
+        if (cli->arguments.command == COMMANDS || cli->arguments.command == COMMAND_call)
+            output_advice(&cli->output, "see how it is called: worsegpu-cli help");
+        else
+            output_advice(&cli->output, "see how it is called: worsegpu-cli help %s",
+                          command_info(cli->arguments.command)->name);
         break;
     default:
         break;
@@ -102,6 +148,12 @@ static void write_member(struct json_writer *writer, const struct worsegpu_clien
         json_writer_member_u64(writer, "limit", error->limit);
     if (error->used_given)
         json_writer_member_u64(writer, "used", error->used);
+    if (error->which[0] != '\0')
+        json_writer_member_text(writer, "which", error->which);
+    if (error->left_given)
+        json_writer_member_u64(writer, "left", error->left);
+    if (error->rule_given)
+        json_writer_member_u64(writer, "rule", error->rule);
     if (error->requested_bytes_given)
         json_writer_member_u64(writer, "requested_bytes", error->requested_bytes);
     if (error->param[0] != '\0')

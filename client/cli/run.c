@@ -40,6 +40,7 @@ struct run {
     uint64_t answered;
     uint64_t errors;   /* answers that were errors, and lines that were not sent */
     uint64_t not_sent; /* too long */
+    bool printed;      /* something was */
     bool input_ended;
     bool finished; /* the daemon knows that no more comes */
     bool show_progress;
@@ -232,7 +233,8 @@ static int bad_reply(struct worsegpu_client_error *error, const char *what)
     return error->status;
 }
 
-static int judge_answer(struct run *run, const char *line, size_t length,
+/* *is_answer is false for an event of a subscription. */
+static int judge_answer(struct run *run, const char *line, size_t length, bool *is_answer,
                         struct worsegpu_client_error *error)
 {
     switch (json_document_read(&run->document, line, length)) {
@@ -244,8 +246,14 @@ static int judge_answer(struct run *run, const char *line, size_t length,
     default:
         break;
     }
-    bool failed = json_document_member(run->document.root, "error") != NULL;
-    bool worked = json_document_member(run->document.root, "result") != NULL;
+    const cJSON *root = run->document.root;
+    if (json_document_member(root, "method") && !json_document_member(root, "id")) {
+        *is_answer = false;
+        return WORSEGPU_CLIENT_OK;
+    }
+    *is_answer = true;
+    bool failed = json_document_member(root, "error") != NULL;
+    bool worked = json_document_member(root, "result") != NULL;
     if (failed == worked)
         return bad_reply(error, "an answer with neither a result nor an error, or with both");
     if (run->answered == run->sent)
@@ -260,18 +268,22 @@ static int print_answers(struct run *run, struct worsegpu_client_error *error)
     for (;;) {
         const char *line;
         size_t length;
+        bool is_answer = true;
         int status = worsegpu_client_next_line(run->client, &line, &length, error);
         if (status != WORSEGPU_CLIENT_OK || !line)
             return status;
         hide_progress(run);
-        status = judge_answer(run, line, length, error);
+        status = judge_answer(run, line, length, &is_answer, error);
         if (status != WORSEGPU_CLIENT_OK)
             return status;
         if (output->json)
-            output_bytes(output, ",\n", run->answered > 0 ? 2 : 0);
+            output_bytes(output, ",\n", run->printed ? 2 : 0);
         output_bytes(output, line, length);
         if (!output->json)
             output_bytes(output, "\n", 1);
+        run->printed = true;
+        if (!is_answer)
+            continue;
         run->answered++;
         run->moved_ms = now_ms();
     }

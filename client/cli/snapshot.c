@@ -57,6 +57,7 @@ static int print_table(struct cli *cli, const struct worsegpu_client_snapshot *s
         {"free_calls", COUNT, snapshot->detail.free_calls},
         {"oom_fallbacks", COUNT, snapshot->detail.oom_fallbacks},
         {"oom_failures", COUNT, snapshot->detail.oom_failures},
+        {"faults", COUNT, snapshot->detail.faults},
         {"last_sequence", COUNT, snapshot->detail.last_sequence},
     };
     const size_t of_the_reference = 10; /* fragmentation comes after them */

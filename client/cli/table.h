@@ -11,7 +11,7 @@
 #include "client/cli/output.h"
 
 enum {
-    TABLE_MAX_COLUMNS = 12,
+    TABLE_MAX_COLUMNS = 16,
     TABLE_ROWS_HELD = 1000 /* rows that are looked at together */
 };
 
@@ -45,7 +45,8 @@ void table_number(struct table *table, uint64_t number);
 void table_signed(struct table *table, int64_t number);
 void table_size(struct table *table, uint64_t bytes); /* "32.0 MiB" */
 
-/* Prints what is held. 0, or -1 when memory ran out on the way: some rows are missing then. */
+/* Prints what is held; more rows may follow. 0, or -1 when memory ran out on the way: some rows are
+ * missing then. */
 int table_end(struct table *table);
 
 #endif

@@ -2,51 +2,11 @@
  */
 #include <inttypes.h>
 
+#include "client/cli/follow.h"
 #include "client/cli/pages.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
-#include "client/cli/table.h"
-
-static const struct table_column COLUMNS[] = {
-    {"sequence", true},  {"operation", false}, {"id", true},       {"device", false},
-    {"requested", true}, {"reserved", true},   {"outcome", false}, {"client", true},
-    {"stream", true},    {"tag", false},
-};
-enum {
-    COLUMN_COUNT = sizeof(COLUMNS) / sizeof(COLUMNS[0])
-};
-
-static void add_number(struct table *table, bool given, uint64_t number)
-{
-    if (given)
-        table_number(table, number);
-    else
-        table_text(table, "-");
-}
-
-static void add_size(struct table *table, uint64_t bytes)
-{
-    if (bytes > 0)
-        table_size(table, bytes);
-    else
-        table_text(table, "-");
-}
-
-static void add_row(struct table *table, const struct worsegpu_client_event *event)
-{
-    table_number(table, event->sequence);
-    table_text(table, event->operation);
-    add_number(table, event->allocation_id != 0, event->allocation_id);
-    table_text(table, event->device == WORSEGPU_CLIENT_GPU ? "gpu" : "cpu");
-    add_size(table, event->requested_bytes);
-    add_size(table, event->reserved_bytes);
-    table_text(table, event->reason[0] != '\0' ? event->reason
-                      : event->released        ? "released"
-                                               : "-");
-    add_number(table, event->client_given, event->client);
-    add_number(table, event->stream_given, event->stream);
-    table_text(table, event->tag[0] != '\0' ? event->tag : "-");
-}
+#include "client/cli/trace_table.h"
 
 static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pages,
                        struct table *table, uint64_t *dropped, struct worsegpu_client_error *error)
@@ -66,7 +26,7 @@ static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pa
             result_print_items(cli, client, "events", &first);
         else
             for (size_t i = 0; i < page.count; i++)
-                add_row(table, &page.events[i]);
+                trace_table_add(table, &page.events[i]);
         pages_got(&pages, page.count, page.next, page.more);
     }
     if (cli->output.json)
@@ -80,22 +40,11 @@ static int show(struct cli *cli, worsegpu_client *client, struct pages pages)
     struct worsegpu_client_error error;
     struct table table;
     uint64_t dropped = 0;
-    int status = CLI_FINE;
-    table_init(&table, cli->memory, &cli->output, COLUMNS, COLUMN_COUNT);
+    trace_table_init(cli, &table);
     int outcome = print_pages(cli, client, pages, &table, &dropped, &error);
-    if (!cli->output.json && table_end(&table) < 0)
-        status = report_no_memory(cli);
-    if (outcome != WORSEGPU_CLIENT_OK) {
-        if (cli->output.json) {
-            output_text(&cli->output, ",");
-            report_json_member(cli, &error);
-            output_text(&cli->output, "}\n");
-        }
-        report_sentence(cli, NULL, &error);
-        status = report_exit(&error);
-    } else if (dropped > 0 && !cli->output.json) {
+    int status = pages_end(cli, &table, outcome, &error);
+    if (outcome == WORSEGPU_CLIENT_OK && dropped > 0 && !cli->output.json)
         output_text(&cli->output, "%" PRIu64 " events are no longer retained\n", dropped);
-    }
     table_release(&table);
     return status;
 }
@@ -122,6 +71,12 @@ int perform_trace(struct cli *cli)
         return report_usage(cli,
                             "--clear forgets all events: it goes with neither --after nor --limit",
                             "try: worsegpu-cli help trace");
+    if (arguments->values.follow && (clearing || arguments_have(arguments, OPTION_limit)))
+        return report_usage(
+            cli, "--follow shows events until Ctrl-C: it goes with neither --clear nor --limit",
+            "try: worsegpu-cli help trace");
+    if (arguments->values.follow)
+        return follow(cli);
     struct pages pages;
     int status = pages_start(cli, &pages);
     if (status != CLI_FINE)

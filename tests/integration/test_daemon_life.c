@@ -385,7 +385,7 @@ static void test_help_goes_to_stdout_and_ends_with_0(void **state)
     const char *text = real_process_output(*state, help);
     assert_int_equal(help->status, 0);
     assert_string_equal(real_process_errors(*state, help), "");
-#define OPTION(field, flag, type, default_text, minimum, maximum, scope, meaning)                  \
+#define OPTION(field, flag, type, default_text, minimum, maximum, scope, change, meaning)          \
     assert_non_null(strstr(text, "--" flag));
 #include "daemon/options.def"
     assert_non_null(strstr(text, "--run"));
@@ -469,7 +469,9 @@ static void test_a_wrong_configuration_file_is_named_with_its_line(void **state)
         {"just words\n", 1},
         {"capacity = 1MiB\ncapacity = 2MiB\n", 2},
         {"[gpu0]\nmax-connections = 5\n", 2},
-        {"[gpu1]\nseed = 1\n", 2},
+        {"[gpu1]\nseed = 1\n[gpu1]\n", 3},
+        {"[gpu1]\npolicy = perfect\n", 2},
+        {"admin-group = no such group\n", 1},
         {"seed = 1\nmax_connections = 0\nnonsense = 2\n", 2},
     };
     const char *file = real_room_path(*state, "worsegpud.conf");

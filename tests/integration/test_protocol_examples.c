@@ -26,6 +26,7 @@ enum {
     MOST_MESSAGES = 64,
     MOST_WORDS = 32,
     MOST_HANDLES = 16,
+    MOST_EARLY = 16,
     HANDLE_DIGITS = 32
 };
 
@@ -65,6 +66,22 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* Cuts the next word off a text; NULL after the last. What stands between two ' belongs together.
+ */
+static char *cut_word(char **text)
+{
+    char *word = *text + strspn(*text, " ");
+    bool quoted = *word == '\'';
+    if (!*word)
+        return NULL;
+    word += quoted;
+    char *end = strchrnul(word, quoted ? '\'' : ' ');
+    assert_true(!quoted || *end); /* a ' that stands alone */
+    *text = end + (*end != '\0');
+    *end = '\0';
+    return word;
+}
+
 /* The next example of the page; false when there is none. `at` and `line` go on from call to call.
  */
 static bool next_example(struct real_room *room, char **at, unsigned *line, struct example *example)
@@ -76,9 +93,8 @@ static bool next_example(struct real_room *room, char **at, unsigned *line, stru
         return false;
     memset(example, 0, sizeof(*example));
     example->line = *line;
-    char *rest = NULL;
-    for (char *word = strtok_r(text + strlen(example_fence), " ", &rest); word;
-         word = strtok_r(NULL, " ", &rest)) {
+    char *rest = text + strlen(example_fence);
+    for (char *word; (word = cut_word(&rest)) != NULL;) {
         assert_true(example->word_count < MOST_WORDS);
         example->words[example->word_count++] = word;
     }
@@ -222,11 +238,45 @@ static bool matches(struct real_room *room, struct handles *handles, const cJSON
 /* ---------------------------------------------------------------------------------------- examples
  */
 
+/* What the daemon has said before it was its turn on the page: events and answers may change
+ * places, but keep the order among themselves. */
+struct early {
+    const char *lines[MOST_EARLY];
+    size_t count;
+};
+
+static bool is_event(const char *line)
+{
+    return strstr(line, "\"method\":\"event\"") != NULL;
+}
+
+/* The next event, or the next answer; NULL at the end. */
+static const char *next_line(struct real_room *room, struct real_client *client,
+                             struct early *early, bool event)
+{
+    for (size_t index = 0; index < early->count; index++) {
+        const char *line = early->lines[index];
+        if (is_event(line) != event)
+            continue;
+        early->count--;
+        memmove(early->lines + index, early->lines + index + 1,
+                (early->count - index) * sizeof(*early->lines));
+        return line;
+    }
+    const char *line;
+    while ((line = real_client_line(client)) != NULL && is_event(line) != event) {
+        assert_true(early->count < MOST_EARLY);
+        early->lines[early->count++] = real_room_text(room, "%s", line);
+    }
+    return line;
+}
+
 static void run_example(struct real_room *room, const struct example *example)
 {
     struct real_daemon daemon = real_daemon_start_list(room, (const char *const *)example->words);
     struct real_client *client = real_daemon_connect(&daemon);
     struct handles handles = {0};
+    struct early early = {.count = 0};
     for (size_t index = 0; index < example->message_count; index++) {
         const char *text = example->messages[index].text;
         if (example->messages[index].direction == '>') {
@@ -236,7 +286,7 @@ static void run_example(struct real_room *room, const struct example *example)
         cJSON *expected = parse_expected(text);
         if (!expected)
             fail_msg("%s:%u: this answer is no JSON: %s", page, example->line, text);
-        const char *line = real_client_line(client);
+        const char *line = next_line(room, client, &early, is_event(text));
         cJSON *actual = line ? cJSON_Parse(line) : NULL;
         bool right = actual && matches(room, &handles, expected, actual);
         cJSON_Delete(expected);
@@ -246,7 +296,7 @@ static void run_example(struct real_room *room, const struct example *example)
                      example->line, text, line ? line : "nothing");
     }
     real_client_shutdown(client);
-    const char *line = real_client_line(client);
+    const char *line = early.count ? early.lines[0] : real_client_line(client);
     if (line)
         fail_msg("in the example at %s:%u the page does not show this answer: %s", page,
                  example->line, line);
@@ -429,8 +479,8 @@ static void test_the_errors_are_those_of_the_table(void **state)
 static void test_the_limits_are_those_of_the_options(void **state)
 {
     const char *expected = "";
-#define OPTION(field, flag, type, default_text, minimum, maximum, scope, help)
-#define LIMIT(field, flag, type, default_text, minimum, maximum, scope, help)                      \
+#define OPTION(field, flag, type, default_text, minimum, maximum, scope, change, help)
+#define LIMIT(field, flag, type, default_text, minimum, maximum, scope, change, help)              \
     expected = real_room_text(*state, "%s| `%s` | `--%s` | %s | %s to %s | %s |\n", expected,      \
                               #field, flag, default_text, #minimum, #maximum, help);
 #include "daemon/options.def"

@@ -12,8 +12,7 @@
 
 enum {
     CHUNK_BYTES = 65536, /* what one read brings at most */
-    MOST_WORDS = 32,
-    WORDS_SIZE = 1024
+    MOST_WORDS = 32
 };
 
 /* ------------------------------------------------------------------------------------- bytes */
@@ -50,13 +49,13 @@ static void read_options(struct memory_daemon *daemon, const char *words)
     static char program[] = "worsegpud";
     static char seed[] = "--seed=7";
     char message[OPTIONS_MESSAGE_SIZE];
-    char copy[WORDS_SIZE];
     char *argv[MOST_WORDS + 1] = {program, seed};
     int argc = 2;
     char *rest = NULL;
-    assert_true(strlen(words) < sizeof(copy));
-    memcpy(copy, words, strlen(words) + 1);
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+    assert_true(strlen(words) < sizeof(daemon->words));
+    memcpy(daemon->words, words, strlen(words) + 1);
+    for (char *word = strtok_r(daemon->words, " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest)) {
         assert_true(argc < MOST_WORDS);
         argv[argc++] = word;
     }
@@ -105,6 +104,8 @@ void memory_daemon_end(struct memory_daemon *daemon)
         ;
     assert_int_equal(daemon->server.connections, 0);
     server_release(&daemon->server);
+    assert_true(RB_EMPTY(&daemon->server.clients));
+    assert_true(RB_EMPTY(&daemon->server.users.tree)); /* every charge came back */
     options_release(&daemon->options);
     fclose(daemon->log.stream);
     free(daemon->log_text);
@@ -158,6 +159,9 @@ bool memory_daemon_turn(struct memory_daemon *daemon)
     for (struct memory_client *client = daemon->clients; client; client = client->next)
         if (client->connection)
             moved = tend(client) || moved;
+    if (subscriptions_begin_turn(&daemon->server, daemon->now.monotonic_ms))
+        while (subscriptions_serve(&daemon->server))
+            moved = true;
     if (!daemon->left_alone && server_must_reap(&daemon->server)) {
         server_reap(&daemon->server, daemon->now);
         moved = true;
@@ -190,11 +194,16 @@ struct hosted *memory_daemon_gpu0(const struct memory_daemon *daemon)
 
 struct memory_client *memory_daemon_connect(struct memory_daemon *daemon, uid_t uid)
 {
+    const struct peer peer = {.uid = uid, .gid = (gid_t)uid, .pid = 100, .admin = uid == 0};
+    return memory_daemon_connect_peer(daemon, peer);
+}
+
+struct memory_client *memory_daemon_connect_peer(struct memory_daemon *daemon, struct peer peer)
+{
     struct memory_client *client = calloc(1, sizeof(*client));
     assert_non_null(client);
     client->daemon = daemon;
-    client->connection = connection_create(
-        &daemon->server, (struct peer){.uid = uid, .gid = (gid_t)uid, .pid = 100});
+    client->connection = connection_create(&daemon->server, peer, daemon->now);
     assert_non_null(client->connection);
     struct memory_client **last = &daemon->clients;
     while (*last)

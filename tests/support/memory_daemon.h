@@ -29,9 +29,14 @@
 
 struct memory_client;
 
+enum {
+    MEMORY_DAEMON_WORDS_SIZE = 1024
+};
+
 struct memory_daemon {
     struct chaos own_chaos;
-    struct chaos *chaos; /* where its memory comes from */
+    struct chaos *chaos;                  /* where its memory comes from */
+    char words[MEMORY_DAEMON_WORDS_SIZE]; /* its command line, which options may point into */
     struct options options;
     struct log log;
     char *log_text; /* all that was logged, NUL-terminated */
@@ -81,8 +86,11 @@ void memory_daemon_wait(struct memory_daemon *daemon, uint64_t milliseconds);
 /* The shared allocator. */
 struct hosted *memory_daemon_gpu0(const struct memory_daemon *daemon);
 
-/* A new client of this user. It lives until memory_daemon_end. */
+/* A new client of this user, an admin if that is root. It lives until memory_daemon_end. */
 struct memory_client *memory_daemon_connect(struct memory_daemon *daemon, uid_t uid);
+
+/* The same with everything that the kernel and the groups say of it. */
+struct memory_client *memory_daemon_connect_peer(struct memory_daemon *daemon, struct peer peer);
 
 /* Sends bytes; nothing moves before the next turn. */
 void memory_client_send(struct memory_client *client, const char *bytes, size_t length);

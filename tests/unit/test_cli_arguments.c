@@ -172,6 +172,7 @@ static void test_operands_too_few_and_too_many_are_refused(void **state)
 {
     (void)state;
     struct arguments arguments = {0};
+    assert_refused(&arguments, read_words(&arguments, "resize", NULL), "needs SIZE", "help resize");
     assert_refused(&arguments, read_words(&arguments, "alloc", NULL), "needs SIZE...",
                    "help alloc");
     assert_refused(&arguments, read_words(&arguments, "info", "x", NULL), "\"x\"", "help info");
@@ -205,6 +206,35 @@ static void test_what_follows_demo_is_left_to_it(void **state)
     assert_int_equal(arguments.command, COMMAND_demo);
     assert_int_equal(arguments.own_count, 3);
     assert_string_equal(arguments.own[0], "--nonsense");
+}
+
+static void test_an_option_is_typed_with_dashes(void **state)
+{
+    (void)state;
+    struct arguments arguments = {0};
+    assert_int_equal(read_words(&arguments, "free", "--all-detached", NULL), 0);
+    assert_true(arguments.values.all_detached);
+    assert_refused(&arguments, read_words(&arguments, "free", "--all_detached", NULL),
+                   "free has no option", "--all-detached");
+}
+
+static void test_the_words_of_a_rule_are_left_to_inject_without_the_global_ones(void **state)
+{
+    (void)state;
+    static const char *const LEFT[] = {"oom", "--nth", "3", "--stream=4", "-x", "--allocator"};
+    struct arguments arguments = {0};
+    assert_int_equal(read_words(&arguments, "--json", "inject", "oom", "--nth", "3", "--stream=4",
+                                "--socket", "/s", "-x", "--timeout=2", "--allocator", NULL),
+                     0);
+    assert_int_equal(arguments.operand_count, 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_string_equal(arguments.operands[i], LEFT[i]);
+    assert_string_equal(arguments.values.socket, "/s");
+    assert_int_equal(arguments.values.timeout, 2000);
+    assert_false(arguments_have(&arguments, OPTION_stream));
+    assert_int_equal(read_words(&arguments, "inject", "-h", NULL), 0);
+    assert_true(arguments.values.help);
+    assert_refused(&arguments, read_words(&arguments, "inject", NULL), "needs ACTION", "inject");
 }
 
 /* What help prints must not run into itself, and each example must be one of the command. */
@@ -248,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_help_is_given_without_the_operands),
         cmocka_unit_test(test_options_before_a_mistake_still_count),
         cmocka_unit_test(test_what_follows_demo_is_left_to_it),
+        cmocka_unit_test(test_an_option_is_typed_with_dashes),
+        cmocka_unit_test(test_the_words_of_a_rule_are_left_to_inject_without_the_global_ones),
         cmocka_unit_test(test_the_table_of_commands_is_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,10 @@ enum {
     "\"allocation_id\":1,\"handle\":\"" HANDLE "\",\"requested_bytes\":1,\"reserved_bytes\":256,"  \
     "\"device\":\"gpu\",\"block_index\":0,\"offset\":0"
 
+#define RULE                                                                                       \
+    "{\"rule\":1,\"action\":\"out_of_memory\",\"nth\":10,\"times\":1,\"allocator\":null,"          \
+    "\"matched\":0,\"fired\":0,\"spent\":false}"
+
 /* A daemon of few words: what it answers to each method. It takes no memory of the tests'. */
 static const char *result_of(const char *line)
 {
@@ -40,6 +44,21 @@ static const char *result_of(const char *line)
         {"\"trace\"",
          "{\"events\":[{\"operation\":\"free\",\"allocation_id\":1,\"released\":true,"
          "\"device\":\"gpu\",\"sequence\":1}],\"next\":1,\"more\":false,\"dropped\":0}"},
+        {"\"hello\"", "{\"client\":1,\"name\":\"me\"}"},
+        {"\"resize\"",
+         "{\"name\":\"gpu0\",\"policy\":\"worse\",\"gpu_capacity\":1,\"gpu_probability\":0.5,"
+         "\"forget_probability\":0.5,\"fallback_on_oom\":true,\"max_request_bytes\":1,"
+         "\"trace_limit\":0,\"seed\":7,\"scan\":\"accounted\"}"},
+        {"\"clients\"",
+         "{\"clients\":[{\"client\":1,\"name\":null,\"user\":0,\"group\":0,\"process\":1,"
+         "\"you\":true,\"connected_us\":1,\"connected_seconds\":1,\"allocations\":0,"
+         "\"gpu_bytes\":0,\"cpu_bytes\":0,\"detached\":0,\"private_allocators\":0,"
+         "\"requests\":1,\"errors\":0,\"bytes_in\":1,\"bytes_out\":1}],\"next\":1,"
+         "\"more\":false}"},
+        {"\"inject\"", RULE},
+        {"\"rules\"", "{\"rules\":[" RULE "],\"next\":1,\"more\":false}"},
+        {"\"rules_clear\"", "{\"cleared\":1}"},
+        {"\"subscribe\"", "{\"allocator\":\"gpu0\",\"next\":0}"},
         {"\"validate\"", "{\"valid\":true,\"checks\":5}"},
         {"\"open\"", "{}"},
         {"\"snapshot\"",
@@ -49,7 +68,8 @@ static const char *result_of(const char *line)
          "\"policy\":\"worse\",\"scan\":\"accounted\",\"blocks_scanned\":11,"
          "\"gpu_allocations\":12,\"cpu_allocations\":13,\"gpu_requested\":14,"
          "\"gpu_forgotten_blocks\":15,\"peak_gpu_used\":16,\"peak_cpu_bytes\":17,"
-         "\"allocate_calls\":6,\"free_calls\":1,\"oom_fallbacks\":0,\"oom_failures\":0,"
+         "\"allocate_calls\":6,\"free_calls\":1,\"oom_fallbacks\":0,\"oom_failures\":0,\"faults\":"
+         "0,"
          "\"last_sequence\":0}}"},
         {"\"info\"",
          "{\"server\":\"worsegpud\",\"version\":\"1\",\"protocol\":1,\"pid\":2,"
@@ -65,17 +85,29 @@ static const char *result_of(const char *line)
     return NULL;
 }
 
-static void answer(int descriptor, const char *line)
+/* What a subscriber hears before the daemon goes away. */
+static const char EVENTS[] =
+    "{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"allocator\":\"gpu0\",\"event\":{"
+    "\"operation\":\"free\",\"allocation_id\":1,\"released\":true,\"device\":\"gpu\","
+    "\"sequence\":1}}}\n"
+    "{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"allocator\":\"gpu0\",\"missed\":3}}\n";
+
+/* Whether the connection goes on. */
+static bool answer(int descriptor, const char *line)
 {
     char text[2048];
     char id[64];
     const char *start = strstr(line, "\"id\":");
     if (!start)
-        return; /* a notification */
+        return true; /* a notification */
     snprintf(id, sizeof(id), "%.*s", (int)strcspn(start + 5, ",}"), start + 5);
     int length = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n", id,
                           result_of(line));
     (void)!send(descriptor, text, (size_t)length, MSG_NOSIGNAL);
+    if (!strstr(line, "\"subscribe\""))
+        return true;
+    (void)!send(descriptor, EVENTS, strlen(EVENTS), MSG_NOSIGNAL);
+    return false;
 }
 
 /* Serves one connection after the other, until the listener is shut down. */
@@ -87,8 +119,8 @@ static void *serve(void *context)
         FILE *stream = fdopen(descriptor, "r");
         char *line = NULL;
         size_t room = 0;
-        while (getline(&line, &room, stream) > 0)
-            answer(descriptor, line);
+        while (getline(&line, &room, stream) > 0 && answer(descriptor, line))
+            continue;
         free(line);
         fclose(stream);
     }
@@ -144,6 +176,7 @@ struct command_line {
     const struct server *server;
     const char *const *words; /* ends with NULL */
     bool json;
+    int ending; /* status when nothing fails; not CLI_FINE: what it prints is no document */
 };
 
 static void check_document(const char *text)
@@ -180,22 +213,22 @@ static bool run_under_chaos(struct chaos *chaos, void *context)
     chaos_hook_cjson(NULL);
     fclose(out);
     fclose(errors);
-    if (status != CLI_FINE && status != CLI_OUT_OF_MEMORY)
+    if (status != line->ending && status != CLI_OUT_OF_MEMORY)
         fail_msg("%s ended with %d: %s", line->words[0], status, complaints);
-    if (status != CLI_FINE)
+    if (status != line->ending)
         assert_non_null(strstr(complaints, "there is not enough memory"));
     /* Reading the command line may fail before --json is seen. */
-    if (line->json && (status == CLI_FINE || text[0] != '\0'))
+    if (line->json && line->ending == CLI_FINE && (status == CLI_FINE || text[0] != '\0'))
         check_document(text);
     free(text);
     free(complaints);
-    return status == CLI_FINE;
+    return status == line->ending;
 }
 
-static void try_command(void **state, const char *const *words)
+static void try_command(void **state, const char *const *words, int ending)
 {
     for (int json = 0; json < 2; json++) {
-        struct command_line line = {*state, words, json != 0};
+        struct command_line line = {*state, words, json != 0, ending};
         assert_true(chaos_loop(run_under_chaos, &line) > 0);
     }
 }
@@ -204,7 +237,7 @@ static void try_command(void **state, const char *const *words)
     static void test_##name##_survives_each_failing_allocation(void **state)                       \
     {                                                                                              \
         static const char *const WORDS[] = {__VA_ARGS__, NULL};                                    \
-        try_command(state, WORDS);                                                                 \
+        try_command(state, WORDS, CLI_FINE);                                                       \
     }
 
 SURVIVES(alloc, "alloc", "1")
@@ -216,23 +249,52 @@ SURVIVES(trace, "trace")
 SURVIVES(validate, "validate")
 SURVIVES(list, "list")
 SURVIVES(info, "info")
+SURVIVES(free_of_all_detached, "free", "--all-detached")
+SURVIVES(list_of_orphans, "list", "--orphans")
+SURVIVES(a_name, "--name", "me", "validate")
+SURVIVES(resize, "resize", "1MiB")
+SURVIVES(clients, "clients")
+SURVIVES(inject, "inject", "oom", "--nth", "10", "--user", "root", "--tag-prefix", "t")
+SURVIVES(rules, "rules")
+SURVIVES(clearing_rules, "rules", "--clear", "1")
 SURVIVES(call, "call", "validate", "{}")
 SURVIVES(run, "run", "SCRIPT")
 SURVIVES(demo, "demo", "--delay", "0", "--steps", "6")
 SURVIVES(benchmark, "benchmark", "--steps", "6")
+
+static void test_follow_survives_each_failing_allocation(void **state)
+{
+    static const char *const WORDS[] = {"trace", "--follow", NULL};
+    try_command(state, WORDS, CLI_NO_DAEMON);
+}
 
 #define SURVIVES_TEST(name) cmocka_unit_test(test_##name##_survives_each_failing_allocation)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SURVIVES_TEST(alloc),     SURVIVES_TEST(alloc_of_several),
-        SURVIVES_TEST(free),      SURVIVES_TEST(free_of_several),
-        SURVIVES_TEST(snapshot),  SURVIVES_TEST(trace),
-        SURVIVES_TEST(validate),  SURVIVES_TEST(list),
-        SURVIVES_TEST(info),      SURVIVES_TEST(call),
-        SURVIVES_TEST(run),       SURVIVES_TEST(demo),
+        SURVIVES_TEST(alloc),
+        SURVIVES_TEST(alloc_of_several),
+        SURVIVES_TEST(free),
+        SURVIVES_TEST(free_of_several),
+        SURVIVES_TEST(snapshot),
+        SURVIVES_TEST(trace),
+        SURVIVES_TEST(validate),
+        SURVIVES_TEST(list),
+        SURVIVES_TEST(info),
+        SURVIVES_TEST(call),
+        SURVIVES_TEST(run),
+        SURVIVES_TEST(demo),
         SURVIVES_TEST(benchmark),
+        SURVIVES_TEST(free_of_all_detached),
+        SURVIVES_TEST(list_of_orphans),
+        SURVIVES_TEST(a_name),
+        SURVIVES_TEST(resize),
+        SURVIVES_TEST(clients),
+        SURVIVES_TEST(inject),
+        SURVIVES_TEST(rules),
+        SURVIVES_TEST(clearing_rules),
+        SURVIVES_TEST(follow),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

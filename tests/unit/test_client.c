@@ -58,7 +58,8 @@ static void test_an_error_answer_is_read_with_all_its_members(void **state)
     start(&fake);
     fake_say(&fake, FAKE_ERROR(1, 5, "quota_exceeded",
                                ",\"limit\":18446744073709551615,\"used\":7,\"requested_bytes\":9,"
-                               "\"param\":\"p\",\"method\":\"q\",\"check\":\"c\""));
+                               "\"param\":\"p\",\"method\":\"q\",\"check\":\"c\","
+                               "\"which\":\"max_user_gpu_bytes\",\"left\":11,\"rule\":12"));
     assert_int_equal(worsegpu_client_call(fake.client, "m", NULL, &error), WORSEGPU_CLIENT_REFUSED);
     assert_int_equal(error.status, WORSEGPU_CLIENT_REFUSED);
     assert_int_equal(error.code, 5);
@@ -71,6 +72,10 @@ static void test_an_error_answer_is_read_with_all_its_members(void **state)
     assert_string_equal(error.param, "p");
     assert_string_equal(error.method, "q");
     assert_string_equal(error.check, "c");
+    assert_string_equal(error.which, "max_user_gpu_bytes");
+    assert_true(error.left_given && error.rule_given);
+    assert_int_equal(error.left, 11);
+    assert_int_equal(error.rule, 12);
     fake_end(&fake);
 }
 
@@ -122,6 +127,15 @@ static void test_an_answer_that_breaks_the_contract_is_a_bad_reply(void **state)
         "{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":{}}\n",
         "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{}}\n",
         "{\"jsonrpc\":\"2.0\",\"id\":1}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"event\",\"params\":{}}\n",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"news\",\"params\":{}}\n",
+        "{\"method\":\"event\",\"params\":{\"allocator\":\"a\",\"missed\":1}}\n",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"event\"}\n",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"missed\":1}}\n",
+        ("{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"allocator\":\"a\","
+         "\"missed\":0}}\n"),
+        ("{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"allocator\":\"a\","
+         "\"event\":[]}}\n"),
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[]}\n",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"more\":1}\n",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"error\":{}}\n",

@@ -26,6 +26,7 @@
     "\"gpu_allocations\":12,\"cpu_allocations\":13,\"gpu_requested\":14,"                          \
     "\"gpu_forgotten_blocks\":15,\"peak_gpu_used\":16,\"peak_cpu_bytes\":17,"                      \
     "\"allocate_calls\":18,\"free_calls\":19,\"oom_fallbacks\":20,\"oom_failures\":21,"            \
+    "\"faults\":22,"                                                                               \
     "\"last_sequence\":18446744073709551615}"
 #define METRICS                                                                                    \
     "\"gpu_capacity\":1,\"gpu_reserved\":2,\"gpu_unreserved\":3,\"gpu_used\":4,\"gpu_free\":5,"    \
@@ -51,6 +52,21 @@
     "\"max_json_depth\":5,\"max_connections\":6,\"max_connections_per_user\":7,"                   \
     "\"max_allocators_per_connection\":8,\"max_live_allocations\":9,\"max_output_bytes\":10,"      \
     "\"max_trace_limit\":11}}"
+
+#define PEERS                                                                                      \
+    "{\"clients\":[{\"client\":3,\"name\":null,\"user\":4,\"group\":5,\"process\":-1,"             \
+    "\"you\":true,\"connected_us\":6,\"connected_seconds\":7,\"allocations\":8,"                   \
+    "\"gpu_bytes\":9,\"cpu_bytes\":10,\"detached\":11,\"private_allocators\":12,"                  \
+    "\"requests\":13,\"errors\":14,\"bytes_in\":15,\"bytes_out\":18446744073709551615}],"          \
+    "\"next\":3,\"more\":false}"
+#define RULE                                                                                       \
+    "{\"rule\":1,\"action\":\"out_of_memory\",\"nth\":10,\"times\":1,\"method\":\"allocate\","     \
+    "\"min_size\":2,\"max_size\":3,\"stream\":0,\"process\":4,\"user\":0,\"client\":5,"            \
+    "\"tag_prefix\":\"ab\",\"allocator\":\"gpu0\",\"matched\":6,\"fired\":7,\"spent\":true}"
+#define OTHER_RULE                                                                                 \
+    "{\"rule\":2,\"action\":\"delay\",\"delay_ms\":9,\"probability\":0.25,\"rule_seed\":8,"        \
+    "\"times\":null,\"allocator\":null,\"matched\":0,\"fired\":0,\"spent\":false}"
+#define RULES "{\"rules\":[" RULE "," OTHER_RULE "],\"next\":2,\"more\":true}"
 
 static void start(struct fake *fake, const char *answer)
 {
@@ -252,6 +268,7 @@ static void test_snapshot_reads_every_number_exactly(void **state)
     assert_int_equal(snapshot.detail.free_calls, 19);
     assert_int_equal(snapshot.detail.oom_fallbacks, 20);
     assert_int_equal(snapshot.detail.oom_failures, 21);
+    assert_int_equal(snapshot.detail.faults, 22);
     assert_true(snapshot.detail.last_sequence == UINT64_MAX);
     end_having_sent(&fake, "{\"id\":1,\"method\":\"snapshot\",\"params\":{}}\n");
 }
@@ -362,6 +379,211 @@ static void test_list_reads_a_page_of_allocations(void **state)
                     "{\"id\":1,\"method\":\"list\",\"params\":{\"after\":0,\"limit\":1000}}\n");
 }
 
+static void test_orphans_are_listed_alone(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_list page;
+    start(&fake, FAKE_RESULT(1, LIST));
+    assert_int_equal(worsegpu_client_list_orphans(fake.client, "a", 3, 7, &page, NULL), 0);
+    assert_int_equal(page.count, 1);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"list\",\"params\":{\"after\":3,\"limit\":7,"
+                           "\"orphans\":true,\"allocator\":\"a\"}}\n");
+}
+
+static void test_hello_sends_the_name_and_reads_the_number(void **state)
+{
+    (void)state;
+    struct fake fake;
+    uint64_t number = 0;
+    start(&fake, FAKE_RESULT(1, "{\"client\":8,\"name\":\"me\"}"));
+    assert_int_equal(worsegpu_client_hello(fake.client, "me", &number, NULL), 0);
+    assert_int_equal(number, 8);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"hello\",\"params\":{\"name\":\"me\"}}\n");
+}
+
+static void test_resize_reads_the_configuration(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_config config;
+    start(&fake, FAKE_RESULT(1, CONFIG("1")) FAKE_RESULT(2, CONFIG("1")));
+    assert_int_equal(worsegpu_client_resize(fake.client, "a", 5, &config, NULL), 0);
+    assert_true(config.gpu_capacity == UINT64_C(9007199254740991));
+    assert_int_equal(worsegpu_client_resize(fake.client, NULL, 6, NULL, NULL), 0);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"resize\",\"params\":{\"gpu_capacity\":5,"
+                           "\"allocator\":\"a\"}}\n"
+                           "{\"id\":2,\"method\":\"resize\",\"params\":{\"gpu_capacity\":6}}\n");
+}
+
+static void test_clients_reads_a_page_of_connections(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_peers page;
+    start(&fake, FAKE_RESULT(1, PEERS));
+    assert_int_equal(worsegpu_client_clients(fake.client, 2, 10, &page, NULL), 0);
+    assert_int_equal(page.count, 1);
+    assert_int_equal(page.next, 3);
+    assert_false(page.more);
+    const struct worsegpu_client_peer *peer = &page.peers[0];
+    assert_int_equal(peer->client, 3);
+    assert_string_equal(peer->name, "");
+    assert_int_equal(peer->user, 4);
+    assert_int_equal(peer->group, 5);
+    assert_int_equal(peer->process, -1);
+    assert_true(peer->you);
+    assert_int_equal(peer->connected_us, 6);
+    assert_int_equal(peer->connected_seconds, 7);
+    assert_int_equal(peer->allocations, 8);
+    assert_int_equal(peer->gpu_bytes, 9);
+    assert_int_equal(peer->cpu_bytes, 10);
+    assert_int_equal(peer->detached, 11);
+    assert_int_equal(peer->private_allocators, 12);
+    assert_int_equal(peer->requests, 13);
+    assert_int_equal(peer->errors, 14);
+    assert_int_equal(peer->bytes_in, 15);
+    assert_true(peer->bytes_out == UINT64_MAX);
+    end_having_sent(&fake,
+                    "{\"id\":1,\"method\":\"clients\",\"params\":{\"after\":2,\"limit\":10}}\n");
+}
+
+static void test_inject_sends_what_is_given_and_reads_the_rule(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_rule rule;
+    const struct worsegpu_client_wish wish = {.action = "out_of_memory",
+                                              .nth = 10,
+                                              .times = 1,
+                                              .method = "allocate",
+                                              .min_size = 2,
+                                              .max_size = 3,
+                                              .stream_given = true,
+                                              .tag_prefix = "ab",
+                                              .process = 4,
+                                              .user_given = true,
+                                              .client = 5,
+                                              .allocator = "gpu0"};
+    start(&fake, FAKE_RESULT(1, RULE));
+    assert_int_equal(worsegpu_client_inject(fake.client, &wish, &rule, NULL), 0);
+    assert_int_equal(rule.rule, 1);
+    assert_string_equal(rule.action, "out_of_memory");
+    assert_int_equal(rule.nth, 10);
+    assert_int_equal(rule.every, 0);
+    assert_false(rule.probability_given);
+    assert_int_equal(rule.times, 1);
+    assert_string_equal(rule.method, "allocate");
+    assert_int_equal(rule.min_size, 2);
+    assert_int_equal(rule.max_size, 3);
+    assert_true(rule.stream_given && rule.user_given && rule.spent);
+    assert_int_equal(rule.stream, 0);
+    assert_int_equal(rule.process, 4);
+    assert_int_equal(rule.user, 0);
+    assert_int_equal(rule.client, 5);
+    assert_string_equal(rule.tag_prefix, "ab");
+    assert_string_equal(rule.allocator, "gpu0");
+    assert_int_equal(rule.delay_ms, 0);
+    assert_int_equal(rule.matched, 6);
+    assert_int_equal(rule.fired, 7);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"inject\",\"params\":{"
+                           "\"action\":\"out_of_memory\",\"nth\":10,\"times\":1,"
+                           "\"method\":\"allocate\",\"min_size\":2,\"max_size\":3,\"stream\":0,"
+                           "\"tag_prefix\":\"ab\",\"process\":4,\"user\":0,\"client\":5,"
+                           "\"allocator\":\"gpu0\"}}\n");
+}
+
+static void test_inject_by_probability_and_by_every(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_rule rule;
+    struct worsegpu_client_wish wish = {.action = "delay",
+                                        .probability_given = true,
+                                        .probability = 0.25,
+                                        .rule_seed = 8,
+                                        .delay_ms = 9};
+    start(&fake, FAKE_RESULT(1, OTHER_RULE) FAKE_RESULT(2, OTHER_RULE));
+    assert_int_equal(worsegpu_client_inject(fake.client, &wish, &rule, NULL), 0);
+    assert_true(rule.probability_given && rule.probability == 0.25);
+    assert_int_equal(rule.rule_seed, 8);
+    assert_int_equal(rule.times, 0);
+    assert_int_equal(rule.delay_ms, 9);
+    assert_false(rule.stream_given || rule.user_given || rule.spent);
+    assert_string_equal(rule.allocator, "");
+    wish = (struct worsegpu_client_wish){.action = "forget", .every = 3};
+    assert_int_equal(worsegpu_client_inject(fake.client, &wish, NULL, NULL), 0);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"inject\",\"params\":{\"action\":\"delay\","
+                           "\"probability\":0.25,\"rule_seed\":8,\"delay_ms\":9}}\n"
+                           "{\"id\":2,\"method\":\"inject\",\"params\":{\"action\":\"forget\","
+                           "\"every\":3}}\n");
+}
+
+static void test_a_wish_that_cannot_be_written_is_not_sent(void **state)
+{
+    (void)state;
+    struct fake fake;
+    const struct worsegpu_client_wish wishes[] = {
+        {.action = "delay", .probability_given = true, .probability = INFINITY},
+        {.action = "\xff"},
+        {.action = "forget", .method = "\xff"},
+        {.action = "forget", .tag_prefix = "\xff"},
+        {.action = "forget", .allocator = "\xff"},
+    };
+    start(&fake, "");
+    for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++)
+        assert_int_equal(worsegpu_client_inject(fake.client, &wishes[i], NULL, NULL),
+                         WORSEGPU_CLIENT_INVALID_ARGUMENT);
+    end_having_sent(&fake, "");
+}
+
+static void test_a_rule_that_fires_in_no_way_or_in_two_is_a_bad_reply(void **state)
+{
+    (void)state;
+    static const char *const ANSWERS_OF_INJECT[] = {
+        FAKE_RESULT(1, "{\"rule\":1,\"action\":\"forget\",\"times\":1,\"allocator\":null,"
+                       "\"matched\":0,\"fired\":0,\"spent\":false}"),
+        FAKE_RESULT(1, "{\"rule\":1,\"action\":\"forget\",\"nth\":1,\"every\":1,\"times\":1,"
+                       "\"allocator\":null,\"matched\":0,\"fired\":0,\"spent\":false}")};
+    const struct worsegpu_client_wish wish = {.action = "forget"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fake fake;
+        start(&fake, ANSWERS_OF_INJECT[i]);
+        assert_int_equal(worsegpu_client_inject(fake.client, &wish, NULL, NULL),
+                         WORSEGPU_CLIENT_BAD_REPLY);
+        fake_end(&fake);
+    }
+}
+
+static void test_rules_reads_a_page_of_rules(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct worsegpu_client_rules page;
+    start(&fake, FAKE_RESULT(1, RULES));
+    assert_int_equal(worsegpu_client_rules(fake.client, 0, 2, &page, NULL), 0);
+    assert_int_equal(page.count, 2);
+    assert_int_equal(page.next, 2);
+    assert_true(page.more);
+    assert_int_equal(page.rules[0].nth, 10);
+    assert_int_equal(page.rules[1].delay_ms, 9);
+    end_having_sent(&fake,
+                    "{\"id\":1,\"method\":\"rules\",\"params\":{\"after\":0,\"limit\":2}}\n");
+}
+
+static void test_rules_clear_of_one_and_of_all(void **state)
+{
+    (void)state;
+    struct fake fake;
+    uint64_t cleared = 0;
+    start(&fake, FAKE_RESULT(1, "{\"cleared\":1}") FAKE_RESULT(2, "{\"cleared\":9}"));
+    assert_int_equal(worsegpu_client_rules_clear(fake.client, 4, NULL, NULL), 0);
+    assert_int_equal(worsegpu_client_rules_clear(fake.client, 0, &cleared, NULL), 0);
+    assert_int_equal(cleared, 9);
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"rules_clear\",\"params\":{\"rule\":4}}\n"
+                           "{\"id\":2,\"method\":\"rules_clear\",\"params\":{}}\n");
+}
+
 static void test_info_reads_the_daemon_and_its_limits(void **state)
 {
     (void)state;
@@ -397,7 +619,11 @@ static int call_method(worsegpu_client *client, enum method method,
     struct worsegpu_client_trace trace;
     struct worsegpu_client_list list;
     struct worsegpu_client_info info;
+    struct worsegpu_client_peers peers;
+    struct worsegpu_client_rules rules;
+    struct worsegpu_client_rule rule;
     const struct worsegpu_client_request request = {.requested_bytes = 4096, .tag = "t"};
+    const struct worsegpu_client_wish wish = {.action = "forget", .tag_prefix = "t"};
     uint64_t count;
     switch (method) {
     case METHOD_info:
@@ -420,6 +646,22 @@ static int call_method(worsegpu_client *client, enum method method,
         return worsegpu_client_validate(client, "a", &count, error);
     case METHOD_list:
         return worsegpu_client_list(client, "a", 0, 10, &list, error);
+    case METHOD_hello:
+        return worsegpu_client_hello(client, "a", &count, error);
+    case METHOD_resize:
+        return worsegpu_client_resize(client, "a", 1, &config, error);
+    case METHOD_clients:
+        return worsegpu_client_clients(client, 0, 10, &peers, error);
+    case METHOD_inject:
+        return worsegpu_client_inject(client, &wish, &rule, error);
+    case METHOD_rules:
+        return worsegpu_client_rules(client, 0, 10, &rules, error);
+    case METHOD_rules_clear:
+        return worsegpu_client_rules_clear(client, 1, &count, error);
+    case METHOD_subscribe:
+        return worsegpu_client_subscribe(client, "a", &(uint64_t){3}, &count, error);
+    case METHOD_unsubscribe:
+        return worsegpu_client_unsubscribe(client, "a", error);
     case METHODS:
     default:
         fail_msg("a method without a typed function");
@@ -438,6 +680,14 @@ static const char *const ANSWERS[METHODS] = {
     [METHOD_trace_clear] = FAKE_RESULT(1, "{\"cleared\":1}"),
     [METHOD_validate] = FAKE_RESULT(1, "{\"valid\":true,\"checks\":1}"),
     [METHOD_list] = FAKE_RESULT(1, LIST),
+    [METHOD_hello] = FAKE_RESULT(1, "{\"client\":1,\"name\":\"a\"}"),
+    [METHOD_resize] = FAKE_RESULT(1, CONFIG("12345")),
+    [METHOD_clients] = FAKE_RESULT(1, PEERS),
+    [METHOD_inject] = FAKE_RESULT(1, RULE),
+    [METHOD_rules] = FAKE_RESULT(1, RULES),
+    [METHOD_rules_clear] = FAKE_RESULT(1, "{\"cleared\":1}"),
+    [METHOD_subscribe] = FAKE_RESULT(1, "{\"allocator\":\"a\",\"next\":3}"),
+    [METHOD_unsubscribe] = FAKE_RESULT(1, "{\"unsubscribed\":true}"),
 };
 
 static bool method_under_chaos(struct chaos *chaos, void *context)
@@ -469,16 +719,36 @@ static void test_every_method_survives_each_failing_allocation(void **state)
 /* Every member of every answer counts: renaming any one of those the contract promises is noticed.
  * The ones that may be missing, and those that only worsegpu_client_result shows, are left alone.
  */
-static bool may_be_missing(const char *name, size_t length)
+static bool may_be_missing(enum method method, const char *name, size_t length)
 {
-    static const char *const NAMES[] = {"jsonrpc",       "name",
-                                        "policies",      "allocators",
-                                        "closed",        "valid",
-                                        "time_us",       "client",
-                                        "tag",           "stream",
-                                        "reason",        "released",
-                                        "allocation_id", "requested_bytes",
-                                        "reserved_bytes"};
+    /* What an event may lack is not what a list of connections may. */
+    if (method == METHOD_hello || method == METHOD_clients)
+        return length == 4 && memcmp(name, "name", 4) == 0;
+    static const char *const NAMES[] = {"jsonrpc",
+                                        "name",
+                                        "policies",
+                                        "allocators",
+                                        "closed",
+                                        "valid",
+                                        "time_us",
+                                        "client",
+                                        "tag",
+                                        "stream",
+                                        "reason",
+                                        "released",
+                                        "allocation_id",
+                                        "requested_bytes",
+                                        "reserved_bytes",
+                                        "unsubscribed",
+                                        "allocator",
+                                        "times",
+                                        "method",
+                                        "min_size",
+                                        "max_size",
+                                        "process",
+                                        "user",
+                                        "tag_prefix",
+                                        "delay_ms"};
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
         if (strlen(NAMES[i]) == length && memcmp(NAMES[i], name, length) == 0)
             return true;
@@ -496,7 +766,7 @@ static void test_an_answer_that_lacks_a_member_is_a_bad_reply(void **state)
             const char *name = end;
             while (name[-1] != '"')
                 name--;
-            if (may_be_missing(name, (size_t)(end - name)))
+            if (may_be_missing((enum method)i, name, (size_t)(end - name)))
                 continue;
             char changed[2048];
             struct fake fake;
@@ -549,6 +819,16 @@ int main(void)
         cmocka_unit_test(test_validate_counts_its_checks_or_names_the_broken_one),
         cmocka_unit_test(test_list_reads_a_page_of_allocations),
         cmocka_unit_test(test_info_reads_the_daemon_and_its_limits),
+        cmocka_unit_test(test_orphans_are_listed_alone),
+        cmocka_unit_test(test_hello_sends_the_name_and_reads_the_number),
+        cmocka_unit_test(test_resize_reads_the_configuration),
+        cmocka_unit_test(test_clients_reads_a_page_of_connections),
+        cmocka_unit_test(test_inject_sends_what_is_given_and_reads_the_rule),
+        cmocka_unit_test(test_inject_by_probability_and_by_every),
+        cmocka_unit_test(test_a_wish_that_cannot_be_written_is_not_sent),
+        cmocka_unit_test(test_a_rule_that_fires_in_no_way_or_in_two_is_a_bad_reply),
+        cmocka_unit_test(test_rules_reads_a_page_of_rules),
+        cmocka_unit_test(test_rules_clear_of_one_and_of_all),
         cmocka_unit_test(test_every_method_survives_each_failing_allocation),
         cmocka_unit_test(test_an_answer_that_lacks_a_member_is_a_bad_reply),
         cmocka_unit_test(test_a_number_that_is_not_written_as_an_integer_is_a_bad_reply),

@@ -782,11 +782,16 @@ static bool create_a_connection(struct chaos *chaos, void *context)
     chaos_arm(chaos, 0, false);
     memory_daemon_start(&daemon, chaos, "");
     chaos_arm(chaos, fail_at, for_good);
-    struct connection *connection = connection_create(&daemon.server, (struct peer){.uid = USER});
+    struct connection *connection =
+        connection_create(&daemon.server, (struct peer){.uid = USER}, daemon.now);
     bool failed = chaos->failed;
     assert_int_equal(daemon.server.connections, connection ? 1 : 0);
+    assert_int_equal(users_find(&daemon.server.users, USER) != NULL, connection != NULL);
+    assert_ptr_equal(connection_after(&daemon.server, 0), connection);
     if (connection)
         connection_destroy(connection);
+    assert_null(users_find(&daemon.server.users, USER));
+    assert_null(connection_after(&daemon.server, 0));
     chaos_arm(chaos, 0, false);
     memory_daemon_end(&daemon);
     chaos->failed = failed;

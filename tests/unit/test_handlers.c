@@ -311,14 +311,14 @@ static void test_a_tag_frees_what_it_names_and_then_names_nothing(void **state)
     end(&scene);
 }
 
-static void test_a_tag_also_goes_when_its_handle_is_freed_by_somebody_else(void **state)
+static void test_a_tag_also_goes_when_its_handle_is_freed_on_another_connection(void **state)
 {
     struct scene scene;
     char handle[HANDLE_SIZE];
     (void)state;
     begin(&scene, "");
     allocate(scene.alice, "\"tag\":\"t\"", handle);
-    free_handle(scene.bob, handle, "gpu0", "result"); /* who has the handle has the right */
+    free_handle(scene.alice_again, handle, "gpu0", "result");
     call(scene.alice, "free", "\"tag\":\"t\"", "unknown_handle");
     allocate(scene.alice, "\"tag\":\"t\"", handle);
     end(&scene);
@@ -339,8 +339,8 @@ static void test_a_detached_allocation_keeps_its_tag_until_its_connection_ends(v
     assert_int_equal(live_in(scene.bob, "gpu0"), 1);
     call(scene.alice_again, "free", "\"tag\":\"kept\"", "unknown_handle");
     allocate(scene.alice_again, "\"tag\":\"kept\"", other);
-    free_handle(scene.bob, handle, "gpu0", "result");
-    free_handle(scene.bob, handle, "gpu0", "unknown_handle");
+    free_handle(scene.alice_again, handle, "gpu0", "result");
+    free_handle(scene.alice_again, handle, "gpu0", "unknown_handle");
     end(&scene);
 }
 
@@ -390,6 +390,31 @@ static void test_a_handle_that_was_never_given_or_is_used_twice_is_unknown(void 
     assert_int_equal(live_in(scene.alice, "gpu0"), 1);
     free_handle(scene.alice, handle, "gpu0", "result");
     free_handle(scene.alice, handle, "gpu0", "unknown_handle");
+    end(&scene);
+}
+
+static void test_a_handle_frees_only_for_its_user_and_root(void **state)
+{
+    struct scene scene;
+    char handle[HANDLE_SIZE];
+    (void)state;
+    begin(&scene, "");
+    const struct peer admin = {.uid = 1002, .admin = true};
+    struct memory_client *of_admin_group = memory_daemon_connect_peer(&scene.daemon, admin);
+    allocate(scene.alice, "\"tag\":\"t\"", handle);
+    free_handle(scene.bob, handle, "gpu0", "permission_denied");
+    free_handle(of_admin_group, handle, "gpu0", "permission_denied");
+    assert_int_equal(live_in(scene.alice, "gpu0"), 1);
+    assert_int_equal(scene.alice->connection->account.allocations, 1);
+    free_handle(scene.root, handle, "gpu0", "result");
+    free_handle(scene.alice, handle, "gpu0", "unknown_handle");
+    allocate(scene.root, "", handle);
+    free_handle(scene.alice, handle, "gpu0", "permission_denied");
+    allocate(scene.alice, "\"detached\":true", handle);
+    memory_client_hang_up(scene.alice);
+    memory_daemon_settle(&scene.daemon);
+    free_handle(scene.bob, handle, "gpu0", "permission_denied");
+    free_handle(scene.alice_again, handle, "gpu0", "result");
     end(&scene);
 }
 
@@ -727,7 +752,7 @@ static void test_an_event_has_the_references_keys_and_then_ours(void **state)
         "\"time_us\":1700000000001000,\"client\":%" PRIu64 ",\"tag\":\"\\u001b\",\"stream\":0}],"
         "\"next\":2,\"more\":false,\"dropped\":0}}",
         scene.bob->connection->number, scene.bob->connection->number);
-    assert_string_equal(call(scene.alice, "trace", "", "result"), expected);
+    assert_string_equal(call(scene.bob, "trace", "", "result"), expected);
     end(&scene);
 }
 
@@ -748,7 +773,7 @@ static void test_trace_pages_and_says_what_was_dropped(void **state)
     assert_true(answer_is(answer, "next", "80"));
     assert_true(answer_is(answer, "more", "false"));
     assert_true(answer_is(answer, "dropped", "0"));
-    answer = call(scene.alice, "trace_clear", "", "result");
+    answer = call(scene.root, "trace_clear", "", "result");
     assert_int_equal(answer_u64(answer, "cleared"), 50);
     answer = call(scene.alice, "trace", "\"after\":75", "result");
     assert_true(answer_is(answer, "events", "[]"));
@@ -778,6 +803,7 @@ static void test_validate_names_what_is_broken(void **state)
 static const char *params_of(enum method method)
 {
     switch (method) {
+    case METHOD_hello:
     case METHOD_open:
         return "\"name\":\"mine\"";
     case METHOD_close:
@@ -786,6 +812,10 @@ static const char *params_of(enum method method)
         return "\"requested_bytes\":10,\"tag\":\"t\"";
     case METHOD_free:
         return "\"tag\":\"t\"";
+    case METHOD_resize:
+        return "\"gpu_capacity\":4096";
+    case METHOD_inject:
+        return "\"action\":\"out_of_memory\",\"nth\":1000";
     default:
         return "";
     }
@@ -797,7 +827,7 @@ static void test_every_method_of_the_table_answers(void **state)
     (void)state;
     begin(&scene, "");
     for (int method = 0; method < METHODS; method++)
-        call(scene.alice, method_info((enum method)method)->name, params_of((enum method)method),
+        call(scene.root, method_info((enum method)method)->name, params_of((enum method)method),
              "result");
     end(&scene);
 }
@@ -805,16 +835,17 @@ static void test_every_method_of_the_table_answers(void **state)
 static void test_every_method_with_an_allocator_knows_only_those_there_are(void **state)
 {
     struct scene scene;
-    char params[128];
+    char params[256];
     (void)state;
     begin(&scene, "");
     for (int method = 0; method < METHODS; method++) {
         const struct method_info *info = method_info((enum method)method);
         if (!(info->takes >> PARAMETER_allocator & 1u))
             continue;
-        snprintf(params, sizeof(params), "\"allocator\":\"nowhere\"%s",
-                 method == METHOD_allocate ? ",\"requested_bytes\":1" : "");
-        call(scene.alice, info->name, params, "unknown_allocator");
+        const char *params_there = method == METHOD_close ? "" : params_of((enum method)method);
+        snprintf(params, sizeof(params), "%s%s\"allocator\":\"nowhere\"", params_there,
+                 *params_there ? "," : "");
+        call(scene.root, info->name, params, "unknown_allocator");
     }
     end(&scene);
 }
@@ -828,25 +859,34 @@ static void test_a_notification_of_every_method_acts_and_is_not_answered(void **
     for (int method = 0; method < METHODS; method++) {
         snprintf(line, sizeof(line), "{\"method\":\"%s\",\"params\":{%s}}",
                  method_info((enum method)method)->name, params_of((enum method)method));
-        memory_client_send_line(scene.alice, line);
+        memory_client_send_line(scene.root, line);
         memory_daemon_settle(&scene.daemon);
-        assert_null(memory_client_line(scene.alice));
+        assert_null(memory_client_line(scene.root));
+        if (method == METHOD_hello)
+            assert_string_equal(scene.root->connection->name, "mine");
         if (method == METHOD_open)
-            assert_int_equal(scene.alice->connection->allocator_count, 1);
+            assert_int_equal(scene.root->connection->allocator_count, 1);
         if (method == METHOD_close)
-            assert_int_equal(scene.alice->connection->allocator_count, 0);
+            assert_int_equal(scene.root->connection->allocator_count, 0);
         if (method == METHOD_allocate)
             assert_int_equal(live_in(scene.bob, "gpu0"), 1);
         if (method == METHOD_free)
             assert_int_equal(live_in(scene.bob, "gpu0"), 0);
         if (method == METHOD_trace_clear)
             assert_true(answer_is(call(scene.bob, "snapshot", "", "result"), "trace_events", "0"));
+        if (method == METHOD_resize)
+            assert_true(
+                answer_is(call(scene.bob, "snapshot", "", "result"), "gpu_capacity", "4096"));
+        if (method == METHOD_inject)
+            assert_int_equal(scene.daemon.server.rules.count, 1);
+        if (method == METHOD_rules_clear)
+            assert_int_equal(scene.daemon.server.rules.count, 0);
     }
     memory_client_send_text(
-        scene.alice, "{\"method\":\"free\",\"params\":{\"tag\":\"t\"}}\n{\"method\":\"close\"}\n"
-                     "{\"method\":\"nothing\"}\n{\"method\":\"free\",\"params\":7}\n");
+        scene.root, "{\"method\":\"free\",\"params\":{\"tag\":\"t\"}}\n{\"method\":\"close\"}\n"
+                    "{\"method\":\"nothing\"}\n{\"method\":\"free\",\"params\":7}\n");
     memory_daemon_settle(&scene.daemon);
-    assert_null(memory_client_line(scene.alice)); /* not even with an error */
+    assert_null(memory_client_line(scene.root)); /* not even with an error */
     end(&scene);
 }
 
@@ -863,10 +903,11 @@ int main(void)
         cmocka_unit_test(test_a_closed_allocator_is_gone_and_its_name_is_free),
         cmocka_unit_test(test_a_tag_is_unique_for_a_connection_and_an_allocator),
         cmocka_unit_test(test_a_tag_frees_what_it_names_and_then_names_nothing),
-        cmocka_unit_test(test_a_tag_also_goes_when_its_handle_is_freed_by_somebody_else),
+        cmocka_unit_test(test_a_tag_also_goes_when_its_handle_is_freed_on_another_connection),
         cmocka_unit_test(test_a_detached_allocation_keeps_its_tag_until_its_connection_ends),
         cmocka_unit_test(test_free_takes_a_handle_or_a_tag_and_not_both),
         cmocka_unit_test(test_a_handle_that_was_never_given_or_is_used_twice_is_unknown),
+        cmocka_unit_test(test_a_handle_frees_only_for_its_user_and_root),
         cmocka_unit_test(
             test_a_handle_of_another_allocator_is_foreign_only_to_who_may_use_that_one),
         cmocka_unit_test(test_list_shows_a_peer_its_own_users_allocations_and_root_all),

@@ -20,10 +20,12 @@ static void test_every_lease_is_its_own_and_empty(void **state)
     static struct lease *leases[MANY];
     static const struct lease empty;
     struct chaos chaos;
+    struct users users;
     struct lease_pool pool;
     (void)state;
     chaos_init(&chaos);
-    lease_pool_init(&pool, &chaos.memory);
+    users_init(&users, &chaos.memory);
+    lease_pool_init(&pool, &users, &chaos.memory);
     for (size_t round = 0; round < 2; round++) {
         for (size_t i = 0; i < MANY; i++) {
             leases[i] = lease_pool_take(&pool);
@@ -31,6 +33,8 @@ static void test_every_lease_is_its_own_and_empty(void **state)
             assert_memory_equal(leases[i], &empty, sizeof(empty));
             memset(leases[i], 0x5a, sizeof(*leases[i])); /* overlapping ones would not be empty */
         }
+        for (size_t i = 0; i < MANY; i++)
+            leases[i]->charge.user = NULL;
         for (size_t i = 0; i < MANY; i++)
             lease_pool_give(&pool, leases[(i * 7) % MANY]);
     }
@@ -41,10 +45,12 @@ static void test_every_lease_is_its_own_and_empty(void **state)
 static void test_steady_traffic_takes_no_memory(void **state)
 {
     struct chaos chaos;
+    struct users users;
     struct lease_pool pool;
     (void)state;
     chaos_init(&chaos);
-    lease_pool_init(&pool, &chaos.memory);
+    users_init(&users, &chaos.memory);
+    lease_pool_init(&pool, &users, &chaos.memory);
     lease_pool_give(&pool, lease_pool_take(&pool));
     uint64_t requests = chaos.requests;
     for (size_t i = 0; i < 1000; i++)
@@ -57,10 +63,12 @@ static void test_when_none_is_out_all_but_the_first_chunk_go_back(void **state)
 {
     static struct lease *leases[MANY];
     struct chaos chaos;
+    struct users users;
     struct lease_pool pool;
     (void)state;
     chaos_init(&chaos);
-    lease_pool_init(&pool, &chaos.memory);
+    users_init(&users, &chaos.memory);
+    lease_pool_init(&pool, &users, &chaos.memory);
     lease_pool_give(&pool, lease_pool_take(&pool));
     size_t at_rest = chaos.live_bytes;
     for (size_t i = 0; i < MANY; i++)
@@ -77,10 +85,12 @@ static void test_when_none_is_out_all_but_the_first_chunk_go_back(void **state)
 static void test_without_memory_there_is_no_lease_and_later_there_is(void **state)
 {
     struct chaos chaos;
+    struct users users;
     struct lease_pool pool;
     (void)state;
     chaos_init(&chaos);
-    lease_pool_init(&pool, &chaos.memory);
+    users_init(&users, &chaos.memory);
+    lease_pool_init(&pool, &users, &chaos.memory);
     chaos_arm(&chaos, 1, true);
     assert_null(lease_pool_take(&pool));
     chaos_arm(&chaos, 0, false);
@@ -94,11 +104,13 @@ static void test_a_small_chunk_will_do_where_a_large_one_cannot_be_had(void **st
 {
     static struct lease *leases[MANY];
     struct chaos chaos;
+    struct users users;
     struct lease_pool pool;
     size_t taken = 0;
     (void)state;
     chaos_init(&chaos);
-    lease_pool_init(&pool, &chaos.memory);
+    users_init(&users, &chaos.memory);
+    lease_pool_init(&pool, &users, &chaos.memory);
     while (taken < 3 * (size_t)LEASE_POOL_FIRST_CHUNK)
         leases[taken++] = lease_pool_take(&pool);
     chaos_arm(&chaos, 1, false); /* the next chunk, of four times the first, cannot be had */

@@ -58,9 +58,11 @@ static void test_levels_are_known_by_their_names_alone(void **state)
     enum log_level level;
     (void)state;
     for (int i = 0; i < 3; i++) {
+        assert_string_equal(log_level_name((size_t)i), names[i]);
         assert_true(log_level_from_name(names[i], &level));
         assert_int_equal(level, i);
     }
+    assert_null(log_level_name(3));
     level = LOG_LEVEL_WARNING;
     assert_false(log_level_from_name("", &level));
     assert_false(log_level_from_name("Info", &level));

@@ -30,8 +30,10 @@ static void test_every_parameter_is_found_by_its_name(void **state)
 static void test_the_methods_are_those_of_the_contract(void **state)
 {
     (void)state;
-    static const char *const contract[] = {"info",     "open",  "close",       "allocate", "free",
-                                           "snapshot", "trace", "trace_clear", "validate", "list"};
+    static const char *const contract[] = {
+        "info",     "hello",  "open",        "close",       "allocate",  "free",
+        "snapshot", "trace",  "trace_clear", "validate",    "list",      "resize",
+        "clients",  "inject", "rules",       "rules_clear", "subscribe", "unsubscribe"};
     assert_int_equal(sizeof(contract) / sizeof(contract[0]), METHODS);
     for (unsigned i = 0; i < METHODS; i++)
         assert_string_equal(method_info((enum method)i)->name, contract[i]);
@@ -81,12 +83,12 @@ static void test_the_shown_parameters_are_those_that_are_taken(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < METHODS; i++) {
-        uint32_t shown = 0;
+        uint64_t shown = 0;
         size_t count = 0;
         enum parameter parameter;
         while ((parameter = method_parameter((enum method)i, count)) != PARAMETERS) {
             assert_int_equal(shown >> parameter & 1, 0);
-            shown |= UINT32_C(1) << parameter;
+            shown |= UINT64_C(1) << parameter;
             count++;
         }
         assert_int_equal(shown, method_info((enum method)i)->takes);
@@ -102,7 +104,7 @@ static void test_what_is_required_is_taken(void **state)
             method_info((enum method)i)->required & ~method_info((enum method)i)->takes, 0);
     assert_int_equal(method_info(METHOD_allocate)->required, UINT32_C(1)
                                                                  << PARAMETER_requested_bytes);
-    assert_int_equal(method_info(METHOD_open)->required, UINT32_C(1) << PARAMETER_name);
+    assert_int_equal(method_info(METHOD_open)->required, UINT64_C(1) << PARAMETER_name);
     assert_int_equal(method_info(METHOD_free)->required, 0);
     assert_int_equal(method_info(METHOD_info)->takes, 0);
 }

@@ -20,8 +20,9 @@ static void test_a_plain_request_is_read(void **state)
     assert_id(&decoded, "1");
     assert_false(decoded.request.notification);
     assert_int_equal(decoded.request.method, METHOD_allocate);
-    assert_int_equal(decoded.request.given, 1u << PARAMETER_requested_bytes | 1u << PARAMETER_tag |
-                                                1u << PARAMETER_detached);
+    assert_int_equal(decoded.request.given, UINT64_C(1) << PARAMETER_requested_bytes |
+                                                UINT64_C(1) << PARAMETER_tag |
+                                                UINT64_C(1) << PARAMETER_detached);
     assert_true(request_has(&decoded.request, PARAMETER_tag));
     assert_false(request_has(&decoded.request, PARAMETER_stream));
     assert_int_equal(decoded.request.params.requested_bytes, 4096);

@@ -1,0 +1,12 @@
+/* Rules of fault injection as a table. No state. */
+#ifndef RULE_TABLE_H
+#define RULE_TABLE_H
+
+#include "client/cli/cli.h"
+#include "client/cli/table.h"
+
+/* A table for them; table_end and table_release as ever. */
+void rule_table_init(struct cli *cli, struct table *table);
+void rule_table_add(struct table *table, const struct worsegpu_client_rule *rule);
+
+#endif
