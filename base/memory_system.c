@@ -32,10 +32,10 @@ static bool is_large(size_t bytes)
     return MAPS_LARGE_PIECES && bytes >= HUGE_PAGE;
 }
 
-/* What a large piece really takes; 0 when that is more than there can be. */
+/* What a large piece of at most PTRDIFF_MAX bytes really takes. */
 static size_t mapped_bytes(size_t bytes)
 {
-    return bytes > SIZE_MAX - 2 * HUGE_PAGE ? 0 : (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
 /* An address range of its own that begins on a huge page. NULL when there is none. */
@@ -45,11 +45,12 @@ static char *reserve(size_t bytes, int protection)
     if (range == MAP_FAILED)
         return NULL;
     size_t before = (HUGE_PAGE - (uintptr_t)range % HUGE_PAGE) % HUGE_PAGE;
+    char *piece = range + before;
     if (before > 0)
         munmap(range, before);
     if (before < HUGE_PAGE)
-        munmap(range + before + bytes, HUGE_PAGE - before);
-    return range + before;
+        munmap(piece + bytes, HUGE_PAGE - before);
+    return piece;
 }
 
 /* Whether the kernel has huge pages to give does not matter: the answer is not looked at. */
@@ -62,7 +63,7 @@ static void *advised(void *piece, size_t bytes)
 static void *map(size_t new_bytes)
 {
     size_t bytes = mapped_bytes(new_bytes);
-    char *piece = bytes ? reserve(bytes, PROT_READ | PROT_WRITE) : NULL;
+    char *piece = reserve(bytes, PROT_READ | PROT_WRITE);
     return piece ? advised(piece, bytes) : NULL;
 }
 
@@ -71,8 +72,8 @@ static void *remap(void *pointer, size_t old_bytes, size_t new_bytes)
 {
     size_t before = mapped_bytes(old_bytes);
     size_t after = mapped_bytes(new_bytes);
-    if (after == before || after == 0)
-        return after ? pointer : NULL;
+    if (after == before)
+        return pointer;
     char *range = reserve(after, PROT_NONE);
     if (!range)
         return NULL;
@@ -98,6 +99,8 @@ static void *system_resize(void *context, void *pointer, size_t old_bytes, size_
         release(pointer, old_bytes);
         return NULL;
     }
+    if (new_bytes > PTRDIFF_MAX)
+        return NULL; /* no array is that long */
     if (pointer && is_large(old_bytes) && is_large(new_bytes))
         return remap(pointer, old_bytes, new_bytes);
     if (!is_large(old_bytes) && !is_large(new_bytes))

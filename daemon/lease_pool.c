@@ -113,5 +113,5 @@ void lease_pool_give(struct lease_pool *pool, struct lease *lease)
     shrink(pool, 1);
     TAILQ_INIT(&pool->unused);
     SLIST_FIRST(&pool->chunks)->taken = 0;
-    pool->next_chunk = 2 * LEASE_POOL_FIRST_CHUNK;
+    pool->next_chunk = (size_t)2 * LEASE_POOL_FIRST_CHUNK;
 }

@@ -118,7 +118,8 @@ static void test_a_small_chunk_will_do_where_a_large_one_cannot_be_had(void **st
     leases[taken] = lease_pool_take(&pool);
     assert_non_null(leases[taken++]);
     assert_true(chaos.failed);
-    assert_true(chaos.live_bytes - before < 2 * LEASE_POOL_FIRST_CHUNK * sizeof(struct lease));
+    assert_true(chaos.live_bytes - before <
+                (size_t)2 * LEASE_POOL_FIRST_CHUNK * sizeof(struct lease));
     while (taken > 0)
         lease_pool_give(&pool, leases[--taken]);
     lease_pool_release(&pool);

@@ -210,9 +210,8 @@ static enum strict_json_result judge_many_keys(size_t count, size_t step, size_t
     assert_non_null(text);
     size_t length = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t number = i * step % count;
-        if (i == count - 1 && twin < count)
-            number = twin * step % count;
+        size_t member = i == count - 1 && twin != count ? twin : i;
+        size_t number = member * step % count;
         length += (size_t)snprintf(text + length, room - length,
                                    i % 3 == 0 ? "%c\"\\u006b%zu\":1" : "%c\"k%zu\":1",
                                    i == 0 ? '{' : ',', number);
