@@ -39,9 +39,10 @@ static size_t mapped_bytes(size_t bytes)
 }
 
 /* An address range of its own that begins on a huge page. NULL when there is none. */
-static char *reserve(size_t bytes, int protection)
+static char *reserve(size_t bytes)
 {
-    char *range = mmap(NULL, bytes + HUGE_PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *range =
+        mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (range == MAP_FAILED)
         return NULL;
     size_t before = (HUGE_PAGE - (uintptr_t)range % HUGE_PAGE) % HUGE_PAGE;
@@ -63,7 +64,7 @@ static void *advised(void *piece, size_t bytes)
 static void *map(size_t new_bytes)
 {
     size_t bytes = mapped_bytes(new_bytes);
-    char *piece = reserve(bytes, PROT_READ | PROT_WRITE);
+    char *piece = reserve(bytes);
     return piece ? advised(piece, bytes) : NULL;
 }
 
@@ -74,7 +75,7 @@ static void *remap(void *pointer, size_t old_bytes, size_t new_bytes)
     size_t after = mapped_bytes(new_bytes);
     if (after == before)
         return pointer;
-    char *range = reserve(after, PROT_NONE);
+    char *range = reserve(after);
     if (!range)
         return NULL;
     if (mremap(pointer, before, after, MREMAP_MAYMOVE | MREMAP_FIXED, range) == MAP_FAILED) {

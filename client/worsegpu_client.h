@@ -125,8 +125,7 @@ WORSEGPU_CLIENT_API int worsegpu_client_call(worsegpu_client *client, const char
 WORSEGPU_CLIENT_API const char *worsegpu_client_result(const worsegpu_client *client,
                                                        size_t *length);
 
-/* --------------------------------------------------------------------------------- many requests
- */
+/* ------------------------------------------------------------------------------ many requests */
 
 /* Queues a request that will be answered. Nothing is sent yet. OK, NO_MEMORY or INVALID_ARGUMENT:
  * nothing is queued then. */
@@ -464,14 +463,13 @@ struct worsegpu_client_peers {
     bool more;
 };
 
-/* Connections that this client may see, with a number above `after`, at most `limit` (1 to 1,000).
+/* Connections that this client may see, with a number above `after`, at most `limit` (1 to 1000).
  */
 WORSEGPU_CLIENT_API int worsegpu_client_clients(worsegpu_client *client, uint64_t after,
                                                 uint64_t limit, struct worsegpu_client_peers *page,
                                                 struct worsegpu_client_error *error);
 
-/* --------------------------------------------------------------------------------- failing on
- * purpose */
+/* ---------------------------------------------------------------------- failing on purpose */
 
 /* What shall go wrong, when, and for whom. Zero it, set `action`, then what you want: 0 and NULL
  * mean not given. At most one of nth, every and probability; none of them: the next match. */
@@ -555,8 +553,7 @@ WORSEGPU_CLIENT_API int worsegpu_client_rules_clear(worsegpu_client *client, uin
                                                     uint64_t *cleared,
                                                     struct worsegpu_client_error *error);
 
-/* --------------------------------------------------------------------------------- events as they
- * happen */
+/* ---------------------------------------------------------------------- events as they happen */
 
 /* Has the events of an allocator with a sequence above *after (NULL: those from now on) sent to
  * this client, the retained ones first, until unsubscribe or the end of the connection. They come

@@ -44,22 +44,22 @@ enum rule_when {
 
 /* Everything that inject says. */
 struct rule_wish {
-    enum rule_when when;
-    uint64_t count;      /* N of nth and every, from 1 */
-    double probability;  /* 0 to 1 */
-    uint64_t seed;       /* of the rule's own stream */
-    uint64_t times;      /* fires at most so often; 0: no end */
-    unsigned conditions; /* of enum rule_condition */
+    unsigned conditions; /* of enum rule_condition; they come first since all rules are asked */
     enum method method;
-    uint64_t min_size; /* requested bytes, both ends included */
-    uint64_t max_size;
-    uint64_t stream;
-    char tag_prefix[WORSEGPU_MAX_TAG_BYTES];
-    size_t tag_prefix_bytes;
+    uint64_t client; /* a connection's number */
     uint64_t process;
     uint64_t user;
-    uint64_t client;             /* a connection's number */
     const struct hosted *hosted; /* the allocator */
+    uint64_t min_size;           /* requested bytes, both ends included */
+    uint64_t max_size;
+    uint64_t stream;
+    size_t tag_prefix_bytes;
+    char tag_prefix[WORSEGPU_MAX_TAG_BYTES];
+    enum rule_when when;
+    uint64_t count;     /* N of nth and every, from 1 */
+    double probability; /* 0 to 1 */
+    uint64_t seed;      /* of the rule's own stream */
+    uint64_t times;     /* fires at most so often; 0: no end */
     enum worsegpu_fault_action action;
     uint64_t delay_ms;
 };

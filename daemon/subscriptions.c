@@ -121,6 +121,7 @@ static struct subscription_page *page_for(struct server *server, const struct ho
         index < SUBSCRIPTIONS_PAGES ? new_page(subscriptions, index) : NULL;
     if (!page)
         page = oldest; /* also when there is no memory for another */
+    assert(page != NULL);
     page->hosted = hosted;
     page->uid = uid;
     page->visible_to_all = server->trace_visible_to_all;

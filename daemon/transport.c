@@ -206,10 +206,10 @@ static bool tend(struct stream *stream, struct moment now)
     return connection_wants_turn(connection);
 }
 
-/* Only so that the loop has a turn. */
+/* So that the loop has another turn: after its timers it would sleep first. */
 static void on_events_due(uv_timer_t *timer)
 {
-    (void)timer;
+    transport_keep_awake(timer->data);
 }
 
 /* The processor time of this thread. */
@@ -224,12 +224,16 @@ static uint64_t cpu_now_ns(void)
 static int64_t give_time(struct transport *transport, uint64_t cpu_ns)
 {
     uint64_t wall_ns = uv_hrtime();
-    uint64_t earned = (cpu_ns - transport->events_cpu_ns) / TRANSPORT_EVENTS_SHARE +
-                      (wall_ns - transport->events_wall_ns) / TRANSPORT_EVENTS_IDLE_SHARE;
+    uint64_t passed_ns = wall_ns - transport->events_wall_ns;
+    uint64_t used_ns = cpu_ns - transport->events_cpu_ns;
+    uint64_t idle_ns = passed_ns > used_ns ? passed_ns - used_ns : 0;
+    uint64_t earned = (cpu_ns - transport->events_end_ns) / TRANSPORT_EVENTS_SHARE +
+                      idle_ns / TRANSPORT_EVENTS_IDLE_SHARE;
     int64_t left = TRANSPORT_EVENTS_MOST_NS;
     if (earned < TRANSPORT_EVENTS_MOST_NS && transport->events_left_ns + (int64_t)earned < left)
         left = transport->events_left_ns + (int64_t)earned;
     transport->events_wall_ns = wall_ns;
+    transport->events_cpu_ns = cpu_ns;
     return left;
 }
 
@@ -257,7 +261,7 @@ static void push_events(struct transport *transport)
             left -= (int64_t)(then_ns - cpu_ns);
             cpu_ns = then_ns;
         }
-        transport->events_cpu_ns = cpu_ns;
+        transport->events_end_ns = cpu_ns;
         transport->events_left_ns = left;
     }
     uint64_t rest_ms = subscriptions_rest_ms(server, now_ms);
@@ -413,6 +417,7 @@ int transport_init(struct transport *transport, uv_loop_t *loop, struct server *
     uv_idle_init(loop, &transport->awake);
     uv_timer_init(loop, &transport->events);
     transport->turn_end.data = transport;
+    transport->events.data = transport;
     transport->spare = memory_allocate_zeroed(server->memory, 1, sizeof(*transport->spare));
     if (!transport->spare)
         return UV_ENOMEM;

@@ -17,8 +17,8 @@
 
 enum {
     TRANSPORT_READ_BYTES = 65536,
-    TRANSPORT_EVENTS_SHARE = 4, /* subscribers get a 4th of the time that all else takes ... */
-    TRANSPORT_EVENTS_IDLE_SHARE = 50,  /* ... and a 50th of the time that passes ... */
+    TRANSPORT_EVENTS_SHARE = 8, /* subscribers get an 8th of the time that all else takes ... */
+    TRANSPORT_EVENTS_IDLE_SHARE = 5, /* ... and a 5th of that in which there is nothing to do ... */
     TRANSPORT_EVENTS_MOST_NS = 500000, /* ... of which so much at most may be saved up */
     TRANSPORT_LOOK_MS = 1000, /* how often delayed clients are looked at, whether they are there */
     TRANSPORT_MAX_REFUSAL = 512 /* an error line for a client that is not let in */
@@ -40,6 +40,7 @@ struct transport {
     uv_timer_t events;   /* when subscribers are served next, if nothing else has a turn before */
     uint64_t events_wall_ns; /* when they were last given time, by the clock ... */
     uint64_t events_cpu_ns;  /* ... and by the processor time of this thread ... */
+    uint64_t events_end_ns;  /* ... which was this when they had used it ... */
     int64_t events_left_ns;  /* ... and how much they have now */
     uint64_t deadline_at_ms;
     uint64_t looked_at_ms; /* when delayed clients were looked at last */

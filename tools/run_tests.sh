@@ -25,6 +25,7 @@ run_one() { # the worker: runs one program, prints its line and notes the verdic
     name=${name#tests/}
     # Short, because sockets are made in it and their paths may not be long.
     room=$(mktemp -d "$work/tXXXXXX")
+    chmod 711 "$room" # tests that play other users go through it
     mkdir "$room/t"
     output=$room/output
     started=$(date +%s)
@@ -106,6 +107,7 @@ export WORSEGPU_BUILD WORSEGPU_SHARED WORSEGPU_GOLDEN TEST_SECONDS
 unset WORSEGPU_SOCKET MAKEFLAGS MFLAGS MAKELEVEL CMOCKA_MESSAGE_OUTPUT CMOCKA_TEST_FILTER CMOCKA_SKIP_FILTER CMOCKA_XML_FILE
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/wg.XXXXXX")
+chmod 711 "$work"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 RUN_TESTS_WORK=$work

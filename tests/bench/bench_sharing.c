@@ -110,7 +110,7 @@ static void ask(int client, const char *line)
 }
 
 /* A process that reads all sockets for ever and counts bytes. */
-static pid_t start_reader(const int *sockets, volatile uint64_t *bytes)
+static pid_t start_reader(const int *sockets, uint64_t *bytes)
 {
     pid_t pid = fork();
     if (pid != 0)
@@ -129,7 +129,7 @@ static pid_t start_reader(const int *sockets, volatile uint64_t *bytes)
             if (got == 0)
                 _exit(0);
             if (got > 0)
-                *bytes += (uint64_t)got;
+                __atomic_fetch_add(bytes, (uint64_t)got, __ATOMIC_RELAXED);
         }
     }
 }
@@ -140,7 +140,7 @@ struct side {
     int client;
     int sockets[SUBSCRIBERS];
     pid_t reader;
-    volatile uint64_t *bytes;
+    uint64_t *bytes; /* that it has read; shared with it */
 };
 
 static void start_daemon(struct side *side, const char *folder, const char *name,
@@ -191,7 +191,7 @@ static void end_daemon(struct side *side, enum watching watching)
         close(side->sockets[index]);
     kill(side->pid, SIGTERM);
     waitpid(side->pid, &status, 0);
-    munmap((void *)(uintptr_t)side->bytes, sizeof(*side->bytes));
+    munmap(side->bytes, sizeof(*side->bytes));
     if (status != 0)
         fail("the daemon did not end well");
 }
@@ -250,8 +250,8 @@ static double median(double values[ROUNDS])
 static void compare(const char *folder, const char *name, unsigned depth, unsigned long requests,
                     enum watching watching, bool rules)
 {
-    struct side alone;
-    struct side shared;
+    struct side alone = {.pid = 0};
+    struct side shared = {.pid = 0};
     double wall[ROUNDS];
     double wall_ratio[ROUNDS];
     double cpu[ROUNDS];
@@ -260,7 +260,7 @@ static void compare(const char *folder, const char *name, unsigned depth, unsign
     start_daemon(&shared, folder, "s", watching, rules);
     measure(&alone, depth, requests);
     measure(&shared, depth, requests);
-    uint64_t bytes = *shared.bytes;
+    uint64_t bytes = __atomic_load_n(shared.bytes, __ATOMIC_RELAXED);
     for (int round = 0; round < ROUNDS; round++) {
         struct rate one = measure(&alone, depth, requests);
         struct rate two = measure(&shared, depth, requests);
@@ -269,7 +269,7 @@ static void compare(const char *folder, const char *name, unsigned depth, unsign
         cpu[round] = two.cpu;
         cpu_ratio[round] = two.cpu / one.cpu;
     }
-    bytes = *shared.bytes - bytes;
+    bytes = __atomic_load_n(shared.bytes, __ATOMIC_RELAXED) - bytes;
     printf("depth %2u, %-34s %8.0f requests/s, %6.2f us of the daemon each: %.2f x the wall time, "
            "%.2f x the CPU time",
            depth, name, 1 / median(wall), median(cpu) * 1e6, median(wall_ratio), median(cpu_ratio));

@@ -27,6 +27,7 @@ enum {
     ALICE = 54001, /* users and groups that nobody is in */
     BOB = 54002,
     STRANGERS = 54003,
+    HIGHEST_GROUP = 2000, /* where to look for one that exists */
     KIB = 1024,
     MIB = 1024 * 1024
 };
@@ -384,19 +385,18 @@ static void test_its_own_user_sees_no_more_handles_than_others(void **state)
     real_daemon_stop(&daemon);
 }
 
-/* Some group of this system that is not root's. */
+/* Some group of this system that is not root's; 0 when there is none. */
 static gid_t some_group(struct real_room *room, const char **name)
 {
-    const struct group *entry;
-    gid_t found = 0;
-    setgrent();
-    while (!found && (entry = getgrent()) != NULL)
-        if (entry->gr_gid != 0 && entry->gr_gid != STRANGERS) {
-            found = entry->gr_gid;
-            *name = real_room_text(room, "%s", entry->gr_name);
+    char texts[8192];
+    struct group entry;
+    struct group *found;
+    for (gid_t group = 1; group < HIGHEST_GROUP; group++)
+        if (getgrgid_r(group, &entry, texts, sizeof(texts), &found) == 0 && found) {
+            *name = real_room_text(room, "%s", entry.gr_name);
+            return group;
         }
-    endgrent();
-    return found;
+    return 0;
 }
 
 static void test_a_member_of_the_admin_group_is_an_admin(void **state)
