@@ -18,7 +18,8 @@
 enum {
     TRANSPORT_READ_BYTES = 65536,
     TRANSPORT_EVENTS_SHARE = 8, /* subscribers get an 8th of the time that all else takes ... */
-    TRANSPORT_EVENTS_IDLE_SHARE = 5, /* ... and a 5th of that in which there is nothing to do ... */
+    TRANSPORT_EVENTS_IDLE_SHARE =
+        10, /* ... and a 10th of that in which there is nothing to do ... */
     TRANSPORT_EVENTS_MOST_NS = 500000, /* ... of which so much at most may be saved up */
     TRANSPORT_LOOK_MS = 1000, /* how often delayed clients are looked at, whether they are there */
     TRANSPORT_MAX_REFUSAL = 512 /* an error line for a client that is not let in */
