@@ -37,31 +37,39 @@ void table_release(struct table *table)
     table->cells_capacity = 0;
 }
 
+/* Blanks are owed until something follows them: no line ends in blanks. */
 static void print_cell(struct table *table, size_t column, const char *text,
-                       enum output_style style)
+                       enum output_style style, size_t *owed)
 {
     struct output *output = table->output;
     size_t blanks = table->widths[column] - characters(text);
-    bool last = column + 1 == table->column_count;
-    if (table->columns[column].right)
-        output_text(output, "%*s", (int)blanks, "");
-    output_styled(output, style, text);
-    if (!table->columns[column].right && !last)
-        output_text(output, "%*s", (int)blanks, "");
-    output_bytes(output, last ? "\n" : "  ", last ? 1 : 2);
+    bool right = table->columns[column].right;
+    *owed += right ? blanks : 0;
+    if (*text) {
+        output_text(output, "%*s", (int)*owed, "");
+        output_styled(output, style, text);
+        *owed = 0;
+    }
+    *owed += right ? 0 : blanks;
+    *owed += 2; /* between two columns */
+    if (column + 1 == table->column_count) {
+        output_bytes(output, "\n", 1);
+        *owed = 0;
+    }
 }
 
 static void print_rows(struct table *table)
 {
+    size_t owed = 0;
     if (!table->headed) {
         for (size_t i = 0; i < table->column_count; i++)
-            print_cell(table, i, table->columns[i].title, OUTPUT_BOLD);
+            print_cell(table, i, table->columns[i].title, OUTPUT_BOLD, &owed);
         table->headed = true;
     }
     const char *cell = table->cells;
     for (size_t row = 0; row < table->row_count; row++) {
         for (size_t i = 0; i < table->column_count; i++) {
-            print_cell(table, i, cell, OUTPUT_PLAIN);
+            print_cell(table, i, cell, OUTPUT_PLAIN, &owed);
             cell += strlen(cell) + 1;
         }
     }

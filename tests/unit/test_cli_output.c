@@ -63,7 +63,7 @@ static void test_a_table_is_as_wide_as_its_widest_cells(void **state)
     table_release(&table);
     assert_printed(&paper, "name                    size  end\n"
                            "a                   32.0 MiB  x\n"
-                           "longer  18446744073709551615  \n"
+                           "longer  18446744073709551615\n"
                            "b                         -1  y\n");
     paper_end(&paper);
 }
