@@ -83,7 +83,7 @@ void subscriptions_drained(struct connection *connection);
 bool subscriptions_begin_turn(struct server *server, uint64_t now_ms);
 
 /* Appends events to the output of the connection whose turn it is, which is to be written then.
- * NULL when nobody is left, or there is no memory for now. */
+ * NULL when nobody is left, or there is no memory in this turn. */
 struct connection *subscriptions_serve(struct server *server);
 
 /* In how many milliseconds another turn is wanted, if nothing else brings one before; UINT64_MAX:

@@ -395,7 +395,7 @@ void transport_options_changed(struct transport *transport)
         struct peer *peer = &stream->connection->peer;
         if (peer_find_rights(peer, descriptor_of(&stream->pipe), transport->server) != 0)
             log_client(transport->server->log, uv_now(transport->loop),
-                       "no memory to look at the groups of process %d: it is no admin for now",
+                       "no memory to look at the groups of process %d: it counts as no admin",
                        (int)peer->pid);
         stream_activate(stream);
     }

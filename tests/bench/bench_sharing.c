@@ -6,7 +6,6 @@
  * its rounds in turn with the case alone, so that a slow moment of the machine meets both. Prints
  * the rate on the wall clock, the daemon's CPU time for each request, and both as ratios to the
  * case alone of the same run; and how much of what happened reached the subscribers. */
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,10 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "tests/support/bench_client.h"
 
 enum {
     SUBSCRIBERS = 50,
@@ -36,77 +35,10 @@ enum watching {
     DEAF
 };
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "bench_sharing: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* CPU time of a process in seconds, as exact as the scheduler counts it. */
-static double cpu_seconds(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec used;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
-        fail("the daemon's CPU time");
-    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
-}
-
-static int connect_to(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    for (int tries = 0; tries < 500; tries++) {
-        int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (client < 0)
-            fail("socket");
-        if (connect(client, (struct sockaddr *)&address, sizeof(address)) == 0)
-            return client;
-        close(client);
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    fail("no daemon answers");
-    return -1;
-}
-
-static void send_all(int client, const char *data, size_t length)
-{
-    while (length) {
-        ssize_t sent = send(client, data, length, MSG_NOSIGNAL);
-        if (sent < 0)
-            fail("send");
-        data += sent;
-        length -= (size_t)sent;
-    }
-}
-
-/* Reads until `count` lines have come; all must be results. */
-static void read_answers(int client, unsigned count)
-{
-    static char buffer[65536];
-    while (count) {
-        ssize_t got = recv(client, buffer, sizeof(buffer), 0);
-        if (got <= 0)
-            fail("recv");
-        for (const char *at = buffer, *end = buffer + got;
-             (at = memchr(at, '\n', (size_t)(end - at))); at++)
-            count--;
-        if (memmem(buffer, (size_t)got, "\"error\"", 7))
-            fail("an error came back");
-    }
-}
-
 static void ask(int client, const char *line)
 {
-    send_all(client, line, strlen(line));
-    read_answers(client, 1);
+    bench_send(client, line, strlen(line));
+    bench_read_answers(client, 1);
 }
 
 /* A process that reads all sockets for ever and counts bytes. */
@@ -147,22 +79,14 @@ static void start_daemon(struct side *side, const char *folder, const char *name
                          enum watching watching, bool rules)
 {
     static const char subscribe[] = "{\"id\":1,\"method\":\"subscribe\"}\n";
-    const char *build = getenv("WORSEGPU_BUILD");
-    char program[512];
-    snprintf(program, sizeof(program), "%s/worsegpud", build && *build ? build : "build");
     snprintf(side->path, sizeof(side->path), "%s/%s", folder, name);
     side->reader = 0;
-    side->pid = fork();
-    if (side->pid == 0) {
-        execl(program, program, "--socket", side->path, "--seed", "7", "--log-level", "warning",
-              (char *)NULL);
-        _exit(127);
-    }
-    side->client = connect_to(side->path);
+    side->pid = bench_start_daemon(side->path);
+    side->client = bench_connect(side->path);
     side->bytes =
         mmap(NULL, sizeof(*side->bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (side->bytes == MAP_FAILED)
-        fail("mmap");
+        bench_fail("mmap");
     for (int rule = 0; rules && rule < RULES; rule++) {
         char line[MAX_LINE];
         snprintf(line, sizeof(line),
@@ -172,7 +96,7 @@ static void start_daemon(struct side *side, const char *folder, const char *name
         ask(side->client, line);
     }
     for (int index = 0; watching != NOBODY && index < SUBSCRIBERS; index++) {
-        side->sockets[index] = connect_to(side->path);
+        side->sockets[index] = bench_connect(side->path);
         ask(side->sockets[index], subscribe);
     }
     if (watching == READERS)
@@ -193,7 +117,7 @@ static void end_daemon(struct side *side, enum watching watching)
     waitpid(side->pid, &status, 0);
     munmap(side->bytes, sizeof(*side->bytes));
     if (status != 0)
-        fail("the daemon did not end well");
+        bench_fail("the daemon did not end well");
 }
 
 struct rate {
@@ -217,21 +141,21 @@ static struct rate measure(const struct side *side, unsigned depth, unsigned lon
             number + 1, number);
     }
     size_t first = (size_t)((char *)memchr(batch, '\n', length) - batch) + 1;
-    double cpu = cpu_seconds(side->pid);
-    double start = seconds_now();
+    double cpu = bench_cpu_seconds(side->pid);
+    double start = bench_seconds_now();
     for (unsigned long done = 0; done < requests; done += depth < 2 ? 2 : depth) {
         if (depth == 1) {
-            send_all(side->client, batch, first);
-            read_answers(side->client, 1);
-            send_all(side->client, batch + first, length - first);
-            read_answers(side->client, 1);
+            bench_send(side->client, batch, first);
+            bench_read_answers(side->client, 1);
+            bench_send(side->client, batch + first, length - first);
+            bench_read_answers(side->client, 1);
         } else {
-            send_all(side->client, batch, length);
-            read_answers(side->client, depth);
+            bench_send(side->client, batch, length);
+            bench_read_answers(side->client, depth);
         }
     }
-    return (struct rate){(seconds_now() - start) / (double)requests,
-                         (cpu_seconds(side->pid) - cpu) / (double)requests};
+    return (struct rate){(bench_seconds_now() - start) / (double)requests,
+                         (bench_cpu_seconds(side->pid) - cpu) / (double)requests};
 }
 
 static int compare_doubles(const void *left, const void *right)
@@ -297,7 +221,7 @@ int main(void)
     };
     char folder[] = "/tmp/worsegpu-bench-XXXXXX";
     if (!mkdtemp(folder))
-        fail("mkdtemp");
+        bench_fail("mkdtemp");
     puts("allocate and free over one connection beside others, tracing on (10,000 events):");
     for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++)
         compare(folder, cases[index].name, 64, 64000, cases[index].watching, cases[index].rules);

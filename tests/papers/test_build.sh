@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile promises, as far as it is cheap to look: its help, and one version number everywhere.
+# test_build: what the Makefile promises, as far as it is cheap to look: its help, and one version number everywhere.
 set -eu
 build=${WORSEGPU_BUILD:-build}
 failures=0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every command and every C program in README.md works when it is pasted.
+# test_readme: every command and every C program in README.md works when it is pasted.
 #
 # The ```sh blocks are run as one shell session from the top of the checkout, as a reader would; the ```c blocks
 # are compiled against the built libraries and run inside a daemon. `make` is told where the build is, and

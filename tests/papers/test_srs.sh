@@ -1,5 +1,5 @@
 #!/bin/sh
-# SRS.md is true: every test it names exists, every requirement names one, and the reference's numbers are all
+# test_srs: SRS.md is true: every test it names exists, every requirement names one, and the reference's numbers are all
 # there. A test is a function test_... in tests/, or a script of tests/papers or tests/acceptance named by its
 # file.
 set -eu
