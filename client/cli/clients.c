@@ -1,8 +1,5 @@
 /* clients: who is connected, page by page, as one table or one JSON document. */
-#include <inttypes.h>
-
 #include "client/cli/pages.h"
-#include "client/cli/result.h"
 #include "client/cli/table.h"
 
 static const struct table_column COLUMNS[] = {
@@ -33,34 +30,22 @@ static void add_row(struct table *table, const struct worsegpu_client_peer *peer
     table_text(table, peer->you ? "yes" : "-");
 }
 
-static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pages,
-                       struct table *table, struct worsegpu_client_error *error)
+static int fetch(struct cli *cli, worsegpu_client *client, struct pages *pages, uint64_t wanted,
+                 struct table *table, struct worsegpu_client_error *error)
 {
-    bool first = true;
-    output_text(&cli->output, "%s", cli->output.json ? "{\"clients\":[" : "");
-    for (uint64_t wanted = pages_next(&pages); wanted > 0; wanted = pages_next(&pages)) {
-        struct worsegpu_client_peers page;
-        int status = worsegpu_client_clients(client, pages.after, wanted, &page, error);
-        if (status != WORSEGPU_CLIENT_OK) {
-            output_text(&cli->output, "%s", cli->output.json ? "]" : "");
-            return status;
-        }
-        if (cli->output.json)
-            result_print_items(cli, client, "clients", &first);
-        else
-            for (size_t i = 0; i < page.count; i++)
-                add_row(table, &page.peers[i]);
-        pages_got(&pages, page.count, page.next, page.more);
-    }
-    if (cli->output.json)
-        output_text(&cli->output, "],\"next\":%" PRIu64 ",\"more\":%s}\n", pages.after,
-                    pages.more ? "true" : "false");
+    (void)cli;
+    struct worsegpu_client_peers page = {0};
+    int status = worsegpu_client_clients(client, pages->after, wanted, &page, error);
+    if (status != WORSEGPU_CLIENT_OK)
+        return status;
+    for (size_t i = 0; table && i < page.count; i++)
+        add_row(table, &page.peers[i]);
+    pages_got(pages, page.count, page.next, page.more);
     return WORSEGPU_CLIENT_OK;
 }
 
 int perform_clients(struct cli *cli)
 {
-    struct worsegpu_client_error error;
     struct table table;
     struct pages pages;
     int status = pages_start(cli, &pages);
@@ -70,8 +55,7 @@ int perform_clients(struct cli *cli)
     if (!client)
         return status;
     table_init(&table, cli->memory, &cli->output, COLUMNS, COLUMN_COUNT);
-    int outcome = print_pages(cli, client, pages, &table, &error);
-    status = pages_end(cli, &table, outcome, &error);
+    status = pages_print(cli, client, &pages, "clients", fetch, &table);
     table_release(&table);
     worsegpu_client_disconnect(client);
     return status;

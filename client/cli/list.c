@@ -1,8 +1,5 @@
 /* list: the live allocations, page by page, as one table or one JSON document. */
-#include <inttypes.h>
-
 #include "client/cli/pages.h"
-#include "client/cli/result.h"
 #include "client/cli/table.h"
 
 static const struct table_column COLUMNS[] = {
@@ -39,36 +36,23 @@ static void add_row(struct table *table, const struct worsegpu_client_allocation
     table_text(table, allocation->handle);
 }
 
-static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pages,
-                       struct table *table, struct worsegpu_client_error *error)
+static int fetch(struct cli *cli, worsegpu_client *client, struct pages *pages, uint64_t wanted,
+                 struct table *table, struct worsegpu_client_error *error)
 {
-    bool first = true;
-    output_text(&cli->output, "%s", cli->output.json ? "{\"allocations\":[" : "");
-    for (uint64_t wanted = pages_next(&pages); wanted > 0; wanted = pages_next(&pages)) {
-        struct worsegpu_client_list page = {0};
-        int status =
-            (cli->arguments.values.orphans ? worsegpu_client_list_orphans : worsegpu_client_list)(
-                client, cli_allocator(cli), pages.after, wanted, &page, error);
-        if (status != WORSEGPU_CLIENT_OK) {
-            output_text(&cli->output, "%s", cli->output.json ? "]" : "");
-            return status;
-        }
-        if (cli->output.json)
-            result_print_items(cli, client, "allocations", &first);
-        else
-            for (size_t i = 0; i < page.count; i++)
-                add_row(table, &page.allocations[i]);
-        pages_got(&pages, page.count, page.next, page.more);
-    }
-    if (cli->output.json)
-        output_text(&cli->output, "],\"next\":%" PRIu64 ",\"more\":%s}\n", pages.after,
-                    pages.more ? "true" : "false");
+    struct worsegpu_client_list page = {0};
+    int status =
+        (cli->arguments.values.orphans ? worsegpu_client_list_orphans : worsegpu_client_list)(
+            client, cli_allocator(cli), pages->after, wanted, &page, error);
+    if (status != WORSEGPU_CLIENT_OK)
+        return status;
+    for (size_t i = 0; table && i < page.count; i++)
+        add_row(table, &page.allocations[i]);
+    pages_got(pages, page.count, page.next, page.more);
     return WORSEGPU_CLIENT_OK;
 }
 
 int perform_list(struct cli *cli)
 {
-    struct worsegpu_client_error error;
     struct table table;
     struct pages pages;
     int status = pages_start(cli, &pages);
@@ -78,8 +62,7 @@ int perform_list(struct cli *cli)
     if (!client)
         return status;
     table_init(&table, cli->memory, &cli->output, COLUMNS, COLUMN_COUNT);
-    int outcome = print_pages(cli, client, pages, &table, &error);
-    status = pages_end(cli, &table, outcome, &error);
+    status = pages_print(cli, client, &pages, "allocations", fetch, &table);
     table_release(&table);
     worsegpu_client_disconnect(client);
     return status;

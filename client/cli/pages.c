@@ -1,7 +1,10 @@
 /* Pages; see pages.h. */
 #include "client/cli/pages.h"
 
+#include <inttypes.h>
+
 #include "client/cli/report.h"
+#include "client/cli/result.h"
 #include "proto/limits.h"
 
 int pages_start(struct cli *cli, struct pages *pages)
@@ -17,7 +20,8 @@ int pages_start(struct cli *cli, struct pages *pages)
     return CLI_FINE;
 }
 
-uint64_t pages_next(const struct pages *pages)
+/* How many to ask for in the next page; 0 when it is over. */
+static uint64_t next_page(const struct pages *pages)
 {
     if (!pages->more)
         return 0;
@@ -31,19 +35,53 @@ void pages_got(struct pages *pages, size_t count, uint64_t next, bool more)
     pages->left = count < pages->left ? pages->left - count : 0;
 }
 
-int pages_end(struct cli *cli, struct table *table, int outcome,
-              const struct worsegpu_client_error *error)
+static void begin_document(struct cli *cli, const char *member)
 {
-    int status = CLI_FINE;
-    if (!cli->output.json && table_end(table) < 0)
-        status = report_no_memory(cli);
-    if (outcome == WORSEGPU_CLIENT_OK)
-        return status;
+    if (cli->output.json)
+        output_text(&cli->output, "{\"%s\":[", member);
+}
+
+static void end_document(struct cli *cli, const struct pages *pages)
+{
+    if (!cli->output.json)
+        return;
+    output_text(&cli->output, "],\"next\":%" PRIu64 ",\"more\":%s", pages->after,
+                pages->more ? "true" : "false");
+    if (pages->tells_dropped)
+        output_text(&cli->output, ",\"dropped\":%" PRIu64, pages->dropped);
+    output_text(&cli->output, "}\n");
+}
+
+/* Ends the document with what went wrong, and says it. The exit status. */
+static int break_off(struct cli *cli, const struct worsegpu_client_error *error)
+{
     if (cli->output.json) {
-        output_text(&cli->output, ",");
+        output_text(&cli->output, "],");
         report_json_member(cli, error);
         output_text(&cli->output, "}\n");
     }
     report_sentence(cli, NULL, error);
     return report_exit(error);
+}
+
+int pages_print(struct cli *cli, worsegpu_client *client, struct pages *pages, const char *member,
+                pages_fetch fetch, struct table *table)
+{
+    struct worsegpu_client_error error;
+    bool json = cli->output.json;
+    bool first = true;
+    int outcome = WORSEGPU_CLIENT_OK;
+    begin_document(cli, member);
+    for (uint64_t wanted; outcome == WORSEGPU_CLIENT_OK && (wanted = next_page(pages)) > 0;) {
+        outcome = fetch(cli, client, pages, wanted, json ? NULL : table, &error);
+        if (json && outcome == WORSEGPU_CLIENT_OK)
+            result_print_items(cli, client, member, &first);
+    }
+    int status = CLI_FINE;
+    if (!json && table_end(table) < 0)
+        status = report_no_memory(cli);
+    if (outcome != WORSEGPU_CLIENT_OK)
+        return break_off(cli, &error);
+    end_document(cli, pages);
+    return status;
 }

@@ -8,38 +8,25 @@
 #include "client/cli/result.h"
 #include "client/cli/rule_table.h"
 
-static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pages,
-                       struct table *table, struct worsegpu_client_error *error)
+static int fetch(struct cli *cli, worsegpu_client *client, struct pages *pages, uint64_t wanted,
+                 struct table *table, struct worsegpu_client_error *error)
 {
-    bool first = true;
-    output_text(&cli->output, "%s", cli->output.json ? "{\"rules\":[" : "");
-    for (uint64_t wanted = pages_next(&pages); wanted > 0; wanted = pages_next(&pages)) {
-        struct worsegpu_client_rules page;
-        int status = worsegpu_client_rules(client, pages.after, wanted, &page, error);
-        if (status != WORSEGPU_CLIENT_OK) {
-            output_text(&cli->output, "%s", cli->output.json ? "]" : "");
-            return status;
-        }
-        if (cli->output.json)
-            result_print_items(cli, client, "rules", &first);
-        else
-            for (size_t i = 0; i < page.count; i++)
-                rule_table_add(table, &page.rules[i]);
-        pages_got(&pages, page.count, page.next, page.more);
-    }
-    if (cli->output.json)
-        output_text(&cli->output, "],\"next\":%" PRIu64 ",\"more\":%s}\n", pages.after,
-                    pages.more ? "true" : "false");
+    (void)cli;
+    struct worsegpu_client_rules page = {0};
+    int status = worsegpu_client_rules(client, pages->after, wanted, &page, error);
+    if (status != WORSEGPU_CLIENT_OK)
+        return status;
+    for (size_t i = 0; table && i < page.count; i++)
+        rule_table_add(table, &page.rules[i]);
+    pages_got(pages, page.count, page.next, page.more);
     return WORSEGPU_CLIENT_OK;
 }
 
 static int show(struct cli *cli, worsegpu_client *client, struct pages pages)
 {
     struct table table;
-    struct worsegpu_client_error error;
     rule_table_init(cli, &table);
-    int outcome = print_pages(cli, client, pages, &table, &error);
-    int status = pages_end(cli, &table, outcome, &error);
+    int status = pages_print(cli, client, &pages, "rules", fetch, &table);
     table_release(&table);
     return status;
 }

@@ -8,43 +8,29 @@
 #include "client/cli/result.h"
 #include "client/cli/trace_table.h"
 
-static int print_pages(struct cli *cli, worsegpu_client *client, struct pages pages,
-                       struct table *table, uint64_t *dropped, struct worsegpu_client_error *error)
+static int fetch(struct cli *cli, worsegpu_client *client, struct pages *pages, uint64_t wanted,
+                 struct table *table, struct worsegpu_client_error *error)
 {
-    bool first = true;
-    output_text(&cli->output, "%s", cli->output.json ? "{\"events\":[" : "");
-    for (uint64_t wanted = pages_next(&pages); wanted > 0; wanted = pages_next(&pages)) {
-        struct worsegpu_client_trace page;
-        int status =
-            worsegpu_client_trace(client, cli_allocator(cli), pages.after, wanted, &page, error);
-        if (status != WORSEGPU_CLIENT_OK) {
-            output_text(&cli->output, "%s", cli->output.json ? "]" : "");
-            return status;
-        }
-        *dropped += page.dropped;
-        if (cli->output.json)
-            result_print_items(cli, client, "events", &first);
-        else
-            for (size_t i = 0; i < page.count; i++)
-                trace_table_add(table, &page.events[i]);
-        pages_got(&pages, page.count, page.next, page.more);
-    }
-    if (cli->output.json)
-        output_text(&cli->output, "],\"next\":%" PRIu64 ",\"more\":%s,\"dropped\":%" PRIu64 "}\n",
-                    pages.after, pages.more ? "true" : "false", *dropped);
+    struct worsegpu_client_trace page = {0};
+    int status =
+        worsegpu_client_trace(client, cli_allocator(cli), pages->after, wanted, &page, error);
+    if (status != WORSEGPU_CLIENT_OK)
+        return status;
+    for (size_t i = 0; table && i < page.count; i++)
+        trace_table_add(table, &page.events[i]);
+    pages->tells_dropped = true;
+    pages->dropped += page.dropped;
+    pages_got(pages, page.count, page.next, page.more);
     return WORSEGPU_CLIENT_OK;
 }
 
 static int show(struct cli *cli, worsegpu_client *client, struct pages pages)
 {
-    struct worsegpu_client_error error;
     struct table table;
-    uint64_t dropped = 0;
     trace_table_init(cli, &table);
-    int outcome = print_pages(cli, client, pages, &table, &dropped, &error);
-    int status = pages_end(cli, &table, outcome, &error);
-    if (outcome == WORSEGPU_CLIENT_OK && dropped > 0 && !cli->output.json)
-        output_text(&cli->output, "%" PRIu64 " events are no longer retained\n", dropped);
+    int status = pages_print(cli, client, &pages, "events", fetch, &table);
+    if (status == CLI_FINE && pages.dropped > 0 && !cli->output.json)
+        output_text(&cli->output, "%" PRIu64 " events are no longer retained\n", pages.dropped);
     table_release(&table);
     return status;
 }
