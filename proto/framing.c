@@ -209,8 +209,3 @@ bool framing_in_line(const struct framing *framing)
         return framing->held[framing->held_end - 1] != '\n';
     return framing->discarding;
 }
-
-size_t framing_held_bytes(const struct framing *framing)
-{
-    return framing->held_capacity;
-}

@@ -51,7 +51,4 @@ int framing_keep(struct framing *framing);
  * lines not given out yet do not count. */
 bool framing_in_line(const struct framing *framing);
 
-/* Bytes held now, for accounts. */
-size_t framing_held_bytes(const struct framing *framing);
-
 #endif
