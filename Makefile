@@ -33,7 +33,9 @@ ALL_CFLAGS = $(BASE_CFLAGS) $(HARDENING) $(CFLAGS) $(EXTRA_CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS) $(EXTRA_CFLAGS)
 
 SOURCES_base := $(wildcard base/*.c)
-SOURCES_lib := $(wildcard lib/*.c lib/policies/*.c)
+SOURCES_lib := $(wildcard lib/*.c lib/blocks/*.c lib/policies/*.c)
+SOURCES_console := $(wildcard console/*.c)
+SOURCES_lab := $(filter-out lab/main.c,$(wildcard lab/*.c lab/logs/*.c))
 SOURCES_proto := $(wildcard proto/*.c)
 SOURCES_daemon := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SOURCES_client := $(wildcard client/*.c)
@@ -73,7 +75,7 @@ RUN_TESTS = JOBS=$(JOBS) V='$(V)' tools/run_tests.sh
 
 .PHONY: all programs tests
 all: $(PROGRAMS) $(LIBRARIES) ## build all products into build/ (this is what `make` alone does)
-programs: $(PROGRAMS) ## build the four programs only
+programs: $(PROGRAMS) ## build the programs only
 tests: $(ALL_TESTS) ## build the test programs, without running them
 
 # ---------------------------------------------------------------------------------------- building
@@ -96,22 +98,26 @@ $(BUILD)/obj/$(1).a: $(call objects,$(SOURCES_$(1)))
 	@rm -f $$@
 	$(Q)ar rcs $$@ $$^
 endef
-$(foreach folder,base lib proto daemon client cli support,$(eval $(call archive,$(folder))))
+$(foreach folder,base lib proto console daemon client cli lab support,$(eval $(call archive,$(folder))))
 
-ARCHIVES := $(addprefix $(BUILD)/obj/,cli.a client.a daemon.a proto.a lib.a base.a)
+ARCHIVES := $(addprefix $(BUILD)/obj/,lab.a cli.a client.a daemon.a console.a proto.a lib.a base.a)
 
 $(BUILD)/worsegpud: $(BUILD)/obj/daemon/main.o $(addprefix $(BUILD)/obj/,daemon.a proto.a lib.a base.a)
 	$(note) link $@
 	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lm
 
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark: $(BUILD)/%: \
-		$(addprefix $(BUILD)/obj/,cli.a client.a proto.a base.a)
+		$(addprefix $(BUILD)/obj/,cli.a client.a console.a proto.a base.a)
 $(BUILD)/worsegpu-cli: $(BUILD)/obj/client/cli/cli_main.o
 $(BUILD)/worse-gpu-demo: $(BUILD)/obj/client/cli/demo_main.o
 $(BUILD)/worse-gpu-benchmark: $(BUILD)/obj/client/cli/benchmark_main.o
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark:
 	$(note) link $@
 	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %_main.o,$^) $(filter %.a,$^) -lcjson -lm
+
+$(BUILD)/worsegpu-lab: $(BUILD)/obj/lab/main.o $(addprefix $(BUILD)/obj/,lab.a console.a proto.a lib.a base.a)
+	$(note) link $@
+	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcjson -lz -lm
 
 # The libraries as products: one relocatable object each, so that hidden names stay hidden in .a as well.
 OBJECTS_libworsegpu = $(call objects,$(SOURCES_lib) $(SOURCES_base))
@@ -152,7 +158,7 @@ $(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.
 	$(note) link $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-lcmocka -luv -lcjson -linih -lm
+		-lcmocka -luv -lcjson -linih -lz -lm
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

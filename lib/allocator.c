@@ -286,7 +286,8 @@ static bool give_back(worsegpu_allocator *allocator, const struct handle_record 
     allocator->counters.gpu_allocations--;
     allocator->counters.gpu_requested -= record->requested_bytes;
     allocator->counters.gpu_used -= record->reserved_bytes;
-    return allocator->policy->operations->release(allocator->policy, &placement, forget);
+    struct policy_free how = {.stream = record->stream, .forget = forget};
+    return allocator->policy->operations->release(allocator->policy, &placement, &how);
 }
 
 static void release(worsegpu_allocator *allocator, struct handle_record *record, bool forget,

@@ -63,7 +63,7 @@ in_code() { # EXTENDED_REGEX FOLDER...: where the code of these folders matches,
 call() { # NAMES separated by |: a pattern for calls of them
     printf '(^|[^A-Za-z0-9_.>])(%s) *\\(' "$1"
 }
-products="base lib proto daemon client lab"
+products="base lib proto console daemon client lab"
 
 # Calls that have no bound, keep hidden state, or swallow errors.
 # shellcheck disable=SC2086  # $products is a list of words
@@ -77,7 +77,7 @@ in_code "$(call 'localtime|gmtime|ctime|asctime|strerror|setenv|putenv|exit|abor
     breach "not for a library that threads share"
 in_code "$(call 'time|clock|clock_gettime|gettimeofday|timespec_get')" base lib proto |
     breach "no clock here: time is a parameter"
-in_code "$(call 'malloc|calloc|realloc|free|strdup|strndup|asprintf|reallocarray')" base lib proto daemon client lab |
+in_code "$(call 'malloc|calloc|realloc|free|strdup|strndup|asprintf|reallocarray')" base lib proto console daemon client lab |
     grep -v '^base/memory_system\.c:' | breach "memory comes through base/memory.h"
 
 # Arrows point down: what each folder may include.
@@ -97,9 +97,10 @@ may_include() { # FOLDER "FOLDERS IT MAY USE" "SYSTEM HEADERS IT MAY NOT"
 may_include base "base" "uv\.h|cjson/cJSON\.h|ini\.h"
 may_include lib "base lib" "uv\.h|cjson/cJSON\.h|ini\.h"
 may_include proto "base proto" "uv\.h|ini\.h"
-may_include client "base proto client" "uv\.h|ini\.h"
+may_include console "base console" "uv\.h|cjson/cJSON\.h|ini\.h"
+may_include client "base proto console client" "uv\.h|ini\.h"
 may_include daemon "base proto lib daemon" "none"
-may_include lab "base lib lab" "uv\.h"
+may_include lab "base lib proto console lab" "uv\.h"
 
 # How a file looks.
 # shellcheck disable=SC2016  # awk's own $0

@@ -19,7 +19,7 @@ row() { # NAME FILTER: one line from gcovr's three of summary
 }
 
 echo
-for folder in base lib proto daemon client; do
+for folder in base lib proto console daemon client lab; do
     row "$folder" "$folder/"
 done
 row all '(base|lib|proto|daemon|client)/'

@@ -10,7 +10,7 @@
 #include "client/cli/result.h"
 #include "client/cli/signals.h"
 #include "client/cli/size_operand.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 #include "proto/json_writer.h"
 #include "proto/limits.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/worsegpu_memory.h"
 #include "client/cli/arguments.h"
-#include "client/cli/output.h"
+#include "console/output.h"
 #include "client/worsegpu_client.h"
 
 enum cli_exit {

@@ -1,6 +1,6 @@
 /* clients: who is connected, page by page, as one table or one JSON document. */
 #include "client/cli/pages.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 
 static const struct table_column COLUMNS[] = {
     {"client", true},   {"name", false},  {"user", true}, {"process", true},  {"seconds", true},

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/cli/suggest.h"
+#include "console/suggest.h"
 
 static const struct option_info OPTION_TABLE[OPTIONS] = {
 #define OPTION(name, text, type, placeholder, meaning)                                             \

@@ -4,7 +4,7 @@
 
 #include "client/cli/report.h"
 #include "client/cli/result.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 #include "proto/json_document.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include "client/cli/report.h"
 #include "client/cli/result.h"
 #include "client/cli/rule_table.h"
-#include "client/cli/suggest.h"
+#include "console/suggest.h"
 #include "proto/inject_words.h"
 
 enum {

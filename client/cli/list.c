@@ -1,6 +1,6 @@
 /* list: the live allocations, page by page, as one table or one JSON document. */
 #include "client/cli/pages.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 
 static const struct table_column COLUMNS[] = {
     {"id", true},     {"device", false}, {"requested", true}, {"reserved", true}, {"block", true},

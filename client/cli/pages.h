@@ -4,7 +4,7 @@
 #define PAGES_H
 
 #include "client/cli/cli.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 
 struct pages {
     uint64_t after;     /* where the next page starts */

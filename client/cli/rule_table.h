@@ -3,7 +3,7 @@
 #define RULE_TABLE_H
 
 #include "client/cli/cli.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 
 /* A table for them; table_end and table_release as ever. */
 void rule_table_init(struct cli *cli, struct table *table);

@@ -1,7 +1,7 @@
 /* snapshot: the accounts of an allocator. */
 #include "client/cli/report.h"
 #include "client/cli/result.h"
-#include "client/cli/table.h"
+#include "console/table.h"
 
 enum value_kind {
     BYTES,

@@ -9,7 +9,7 @@
 
 #include "base/worsegpu_memory.h"
 #include "client/cli/commands.h"
-#include "client/cli/output.h"
+#include "console/output.h"
 #include "client/cli/python_numbers.h"
 
 enum {

@@ -58,13 +58,13 @@ static int reference_place(struct policy *policy, const struct policy_request *r
 }
 
 static bool reference_release(struct policy *policy, const struct policy_placement *placement,
-                              bool forget)
+                              const struct policy_free *how)
 {
     struct reference_policy *reference = mine(policy);
     reference->used_bytes -= placement->reserved_bytes;
-    if (forget)
+    if (how->forget)
         reference->forgotten_bytes += placement->reserved_bytes;
-    return !forget;
+    return !how->forget;
 }
 
 static void reference_measure(const struct policy *policy, struct policy_measures *measures)

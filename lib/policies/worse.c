@@ -163,13 +163,13 @@ static int worse_place(struct policy *policy, const struct policy_request *reque
 }
 
 static bool worse_release(struct policy *policy, const struct policy_placement *placement,
-                          bool forget)
+                          const struct policy_free *how)
 {
     struct worse_policy *worse = mine(policy);
     uint64_t size = placement->reserved_bytes;
     size_t block = (size_t)placement->cookie;
     worse->used_bytes -= size;
-    if (forget || python_random_double(worse->random) < worse->config->forget_probability) {
+    if (how->forget || python_random_double(worse->random) < worse->config->forget_probability) {
         worse->states[block] = state_word(size, WORSE_FORGOTTEN);
         worse->forgotten_bytes += size;
         worse->forgotten_blocks++;

@@ -1,5 +1,5 @@
 /* Tables; see table.h. */
-#include "client/cli/table.h"
+#include "console/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>

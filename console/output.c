@@ -1,5 +1,5 @@
 /* Printing; see output.h. */
-#include "client/cli/output.h"
+#include "console/output.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/worsegpu_memory.h"
-#include "client/cli/output.h"
+#include "console/output.h"
 
 enum {
     TABLE_MAX_COLUMNS = 16,

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "client/cli/suggest.h"
+#include "console/suggest.h"
 
 static const char *const WORDS[] = {"alloc", "free", "snapshot", "trace", "list"};
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "client/cli/output.h"
-#include "client/cli/table.h"
+#include "console/output.h"
+#include "console/table.h"
 #include "tests/support/chaos.h"
 
 struct paper {
