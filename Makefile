@@ -43,9 +43,9 @@ SOURCES_cli := $(filter-out client/cli/%_main.c,$(wildcard client/cli/*.c))
 SOURCES_support := $(wildcard tests/support/*.c)
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-PROGRAM_NAMES := worsegpud worsegpu-cli worse-gpu-demo worse-gpu-benchmark
+PROGRAM_NAMES := worsegpud worsegpu-cli worsegpu-lab worse-gpu-demo worse-gpu-benchmark
 LIBRARY_NAMES := libworsegpu libworsegpu-client
-HEADERS := lib/worsegpu.h base/worsegpu_memory.h client/worsegpu_client.h
+HEADERS := lib/worsegpu.h base/worsegpu_memory.h client/worsegpu_client.h client/worsegpu_client_rules.h
 PAPERS := README.md LICENSE proto/PROTOCOL.md
 PROGRAMS := $(addprefix $(BUILD)/,$(PROGRAM_NAMES))
 LIBRARIES := $(addprefix $(BUILD)/,$(foreach l,$(LIBRARY_NAMES),$(l).a $(l).so $(l).pc))
@@ -55,8 +55,10 @@ UNIT_TESTS := $(call tests_in,unit,test)
 INTEGRATION_TESTS := $(call tests_in,integration,test)
 THREAD_TESTS := $(foreach t,$(UNIT_TESTS),$(if $(findstring threads,$(notdir $(t))),$(t)))
 BENCHES := $(call tests_in,bench,bench)
+FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_TESTS := $(FUZZ_TARGETS:%=$(BUILD)/tests/fuzz/%)
 PAPER_TESTS := $(wildcard tests/papers/*.sh)
-ALL_TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
+ALL_TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS) $(FUZZ_TESTS)
 
 # V=1 shows the commands themselves.
 ifdef V
@@ -153,11 +155,14 @@ $(foreach l,$(LIBRARY_NAMES),$(eval $(call library,$(l))))
 FORCE:
 
 # Tests. A test may use any internal: it is linked with all folders' archives.
-TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/support/%,$(wildcard tests/*/*.c)))
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/support/% tests/fuzz/replay.c,$(wildcard tests/*/*.c)))
+# A fuzz target has no main: here it gets one that runs it over its corpus.
+$(FUZZ_TESTS): REPLAY := $(BUILD)/obj/tests/fuzz/replay.o
+$(FUZZ_TESTS): $(BUILD)/obj/tests/fuzz/replay.o
 $(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.a $(ARCHIVES)
 	$(note) link $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(REPLAY) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		-lcmocka -luv -lcjson -linih -lz -lm
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
@@ -184,7 +189,7 @@ test: ## install what is missing, build, and run all tests
 
 # ---------------------------------------------------------------------------------------- checking it
 
-.PHONY: lint sanitize valgrind coverage bench acceptance
+.PHONY: lint sanitize valgrind coverage bench acceptance fuzz fuzz-programs
 lint: ## clang-format, clang-tidy, cppcheck, both compilers, shellcheck, our own rules
 	@tools/deps.sh build test lint
 	@$(SUBMAKE) all tests
@@ -228,6 +233,26 @@ bench: ## measure speed: ratios and rates, no verdicts
 	@tools/deps.sh build test
 	@$(SUBMAKE) programs $(BENCHES)
 	@for bench in $(BENCHES); do WORSEGPU_BUILD='$(abspath $(BUILD))' $$bench || exit 1; done
+
+TIME ?= 60
+FUZZ := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# Found inputs gather in BUILD/fuzz/corpus; what makes a target fail is written beside them.
+fuzz: ## feed mutated files to each reader of foreign data for TIME (60) seconds, with clang's libFuzzer
+	@tools/deps.sh build test fuzz
+	@$(SUBMAKE) CC=clang BUILD='$(BUILD)/fuzz' HARDENING= CFLAGS='-O1 -g' \
+		EXTRA_CFLAGS='$(FUZZ) -fsanitize=fuzzer-no-link' fuzz-programs
+	@mkdir -p $(FUZZ_TARGETS:%='$(BUILD)/fuzz/corpus/%')
+	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(JOBS) -I @ sh -c ' \
+		UBSAN_OPTIONS=print_stacktrace=1 $(STILL) "$(BUILD)/fuzz/@" -max_total_time=$(TIME) -timeout=20 \
+			-rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$(BUILD)/fuzz/@-" \
+			"$(BUILD)/fuzz/corpus/@" "tests/fuzz/corpus/@" >"$(BUILD)/fuzz/@.log" 2>&1 && \
+		echo "@: $$(sed -n "s/^stat::number_of_executed_units: *//p" "$(BUILD)/fuzz/@.log") inputs, none did harm" || \
+		{ tail -n 40 "$(BUILD)/fuzz/@.log"; echo "@: failed"; exit 1; }'
+fuzz-programs: $(FUZZ_TARGETS:%=$(BUILD)/%)
+$(FUZZ_TARGETS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
+	$(note) link $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+		-luv -lcjson -linih -lz -lm
 
 WORSEGPU_SHARED ?= ../shared
 acceptance: ## the acceptance scripts of WORSEGPU_SHARED (default ../shared), where they are

@@ -13,6 +13,8 @@ static int check_config(const struct worsegpu_client_config *wanted,
                                 "a probability must be a number from 0 to 1");
     int status = parameters_check_text(wanted->policy, "policy", error);
     if (status == WORSEGPU_CLIENT_OK)
+        status = parameters_check_text(wanted->knobs, "knobs", error);
+    if (status == WORSEGPU_CLIENT_OK)
         status = parameters_check_text(wanted->seed, "seed", error);
     return status == WORSEGPU_CLIENT_OK ? parameters_check_text(wanted->scan, "scan", error)
                                         : status;
@@ -32,6 +34,7 @@ int worsegpu_client_open(worsegpu_client *client, const char *name,
     struct client_draft draft = client_draft_begin(client, METHOD_open);
     parameters_put_text(client, PARAMETER_name, name);
     parameters_put_text(client, PARAMETER_policy, config->policy);
+    parameters_put_text(client, PARAMETER_knobs, config->knobs);
     parameters_put_u64(client, PARAMETER_gpu_capacity, config->gpu_capacity_given,
                        config->gpu_capacity);
     parameters_put_double(client, PARAMETER_gpu_probability, config->gpu_probability_given,
@@ -69,6 +72,8 @@ int worsegpu_client_allocate(worsegpu_client *client, const char *allocator,
     parameters_put_u64(client, PARAMETER_requested_bytes, true, request->requested_bytes);
     parameters_put_text(client, PARAMETER_tag, request->tag);
     parameters_put_u64(client, PARAMETER_stream, request->stream_given, request->stream);
+    parameters_put_u64(client, PARAMETER_alignment, request->alignment > 0, request->alignment);
+    parameters_put_bool(client, PARAMETER_upper, request->upper, true);
     parameters_put_bool(client, PARAMETER_detached, request->detached, true);
     parameters_put_text(client, PARAMETER_allocator, allocator);
     status = client_draft_call(client, draft, error);
@@ -77,14 +82,15 @@ int worsegpu_client_allocate(worsegpu_client *client, const char *allocator,
 }
 
 static int free_by(worsegpu_client *client, enum parameter parameter, const char *value,
-                   const char *allocator, struct worsegpu_client_release *release,
-                   struct worsegpu_client_error *error)
+                   const char *allocator, const uint64_t *stream,
+                   struct worsegpu_client_release *release, struct worsegpu_client_error *error)
 {
     int status = parameters_check_texts(allocator, value, parameter, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     struct client_draft draft = client_draft_begin(client, METHOD_free);
     parameters_put_text(client, parameter, value);
+    parameters_put_u64(client, PARAMETER_stream, stream != NULL, stream ? *stream : 0);
     parameters_put_text(client, PARAMETER_allocator, allocator);
     status = client_draft_call(client, draft, error);
     struct worsegpu_client_release ignored;
@@ -97,14 +103,22 @@ int worsegpu_client_free_handle(worsegpu_client *client, const char *allocator, 
                                 struct worsegpu_client_release *release,
                                 struct worsegpu_client_error *error)
 {
-    return free_by(client, PARAMETER_handle, handle, allocator, release, error);
+    return free_by(client, PARAMETER_handle, handle, allocator, NULL, release, error);
 }
 
 int worsegpu_client_free_tag(worsegpu_client *client, const char *allocator, const char *tag,
                              struct worsegpu_client_release *release,
                              struct worsegpu_client_error *error)
 {
-    return free_by(client, PARAMETER_tag, tag, allocator, release, error);
+    return free_by(client, PARAMETER_tag, tag, allocator, NULL, release, error);
+}
+
+int worsegpu_client_free_on_stream(worsegpu_client *client, const char *allocator,
+                                   const char *handle, uint64_t stream,
+                                   struct worsegpu_client_release *release,
+                                   struct worsegpu_client_error *error)
+{
+    return free_by(client, PARAMETER_handle, handle, allocator, &stream, release, error);
 }
 
 int worsegpu_client_snapshot(worsegpu_client *client, const char *allocator,

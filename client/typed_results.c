@@ -49,6 +49,7 @@ int typed_read_config(worsegpu_client *client, struct worsegpu_client_config *co
 {
     struct reader reader = reader_start(client, client->result_item);
     const cJSON *policy = json_document_member(client->result_item, "policy");
+    const cJSON *knobs = json_document_member(client->result_item, "knobs");
     const cJSON *scan = json_document_member(client->result_item, "scan");
     if (!cJSON_IsString(policy))
         reader_miss(&reader, "policy");
@@ -68,6 +69,7 @@ int typed_read_config(worsegpu_client *client, struct worsegpu_client_config *co
         .max_request_bytes = reader_u64(&reader, "max_request_bytes"),
         .trace_limit = reader_u64(&reader, "trace_limit"),
         .policy = cJSON_GetStringValue(policy),
+        .knobs = cJSON_IsString(knobs) ? knobs->valuestring : "",
         .scan = cJSON_GetStringValue(scan),
         .seed = read_seed(client, &reader),
     };
@@ -165,6 +167,12 @@ int worsegpu_client_read_snapshot(worsegpu_client *client,
     snapshot->detail.oom_failures = reader_u64(&reader, "oom_failures");
     snapshot->detail.faults = reader_u64(&reader, "faults");
     snapshot->detail.last_sequence = reader_u64(&reader, "last_sequence");
+    snapshot->detail.gpu_largest_free_given =
+        reader_u64_if_given(&reader, "gpu_largest_free", &snapshot->detail.gpu_largest_free);
+    reader_u64_if_given(&reader, "gpu_pending", &snapshot->detail.gpu_pending);
+    reader_u64_if_given(&reader, "gpu_segments", &snapshot->detail.gpu_segments);
+    reader_u64_if_given(&reader, "device_calls", &snapshot->detail.device_calls);
+    reader_u64_if_given(&reader, "device_retries", &snapshot->detail.device_retries);
     return reader_end(client, &reader, error);
 }
 
@@ -202,7 +210,9 @@ void typed_read_event(struct reader *reader, struct worsegpu_client_event *event
     reader_text(reader, "operation", event->operation, sizeof(event->operation));
     reader_text_if_given(reader, "reason", event->reason, sizeof(event->reason));
     bool fault = strcmp(event->operation, "fault") == 0;
-    event->device = fault ? WORSEGPU_CLIENT_GPU : reader_device(reader);
+    bool nowhere = fault || strcmp(event->operation, "event_done") == 0 ||
+                   strcmp(event->operation, "empty_cache") == 0;
+    event->device = nowhere ? WORSEGPU_CLIENT_GPU : reader_device(reader);
     if (fault) {
         reader_text(reader, "action", event->action, sizeof(event->action));
         event->rule = reader_u64(reader, "rule");
@@ -214,6 +224,10 @@ void typed_read_event(struct reader *reader, struct worsegpu_client_event *event
     event->time_given = reader_u64_if_given(reader, "time_us", &event->time_us);
     event->client_given = reader_u64_if_given(reader, "client", &event->client);
     event->stream_given = reader_u64_if_given(reader, "stream", &event->stream);
+    reader_u64_if_given(reader, "alignment", &event->alignment);
+    event->upper = cJSON_IsTrue(json_document_member(reader->object, "upper"));
+    reader_u64_if_given(reader, "count", &event->count);
+    event->newest = cJSON_IsTrue(json_document_member(reader->object, "newest"));
     reader_text_if_given(reader, "tag", event->tag, sizeof(event->tag));
     reader_text_if_given(reader, "name", event->name, sizeof(event->name));
 }

@@ -9,7 +9,8 @@
  * says more. The library keeps no global state, touches no signal and starts no thread. One client
  * belongs to one thread at a time.
  *
- * The wire contract is in proto/PROTOCOL.md. */
+ * The wire contract is in proto/PROTOCOL.md. Fault injection is in worsegpu_client_rules.h, which
+ * this header includes. */
 #ifndef WORSEGPU_CLIENT_H
 #define WORSEGPU_CLIENT_H
 
@@ -209,9 +210,11 @@ struct worsegpu_client_config {
     uint64_t max_request_bytes; /* 1 to 2^53 - 1 */
     uint64_t trace_limit;       /* 0 to 1,000,000 events */
     const char *policy;         /* NULL: "worse" */
-    const char *seed; /* decimal, -?[0-9]+; NULL: the daemon draws one. As it stands: valid
-                         until the next call */
-    const char *scan; /* "accounted" or "walked"; NULL: "accounted" */
+    const char *knobs; /* what is set on the policy, "NAME=VALUE NAME=VALUE"; NULL: nothing. As it
+                          stands: valid until the next call */
+    const char *seed;  /* decimal, -?[0-9]+; NULL: the daemon draws one. As it stands: valid
+                          until the next call */
+    const char *scan;  /* "accounted" or "walked"; NULL: "accounted" */
 };
 
 /* Makes a private allocator. `wanted` may be NULL for the defaults. *actual, which may be NULL, is
@@ -235,8 +238,10 @@ struct worsegpu_client_request {
     uint64_t requested_bytes; /* 1 to the allocator's max_request_bytes */
     const char *tag;          /* 1 to 64 bytes; NULL: none */
     bool stream_given;
-    uint64_t stream; /* 0 to 2^53 - 1 */
-    bool detached;   /* it outlives the connection */
+    uint64_t stream;    /* 0 to 2^53 - 1 */
+    bool detached;      /* it outlives the connection */
+    bool upper;         /* from the upper end, where the policy has two ends */
+    uint64_t alignment; /* of the offset: a power of two of at most 2^32; 0: as the policy does */
 };
 
 /* One allocation, from allocate and from list. */
@@ -279,6 +284,40 @@ WORSEGPU_CLIENT_API int worsegpu_client_free_tag(worsegpu_client *client, const 
                                                  struct worsegpu_client_release *release,
                                                  struct worsegpu_client_error *error);
 
+/* Frees by handle on a stream, 0 to 2^53 - 1: some policies keep the block for that stream. */
+WORSEGPU_CLIENT_API int worsegpu_client_free_on_stream(worsegpu_client *client,
+                                                       const char *allocator, const char *handle,
+                                                       uint64_t stream,
+                                                       struct worsegpu_client_release *release,
+                                                       struct worsegpu_client_error *error);
+
+/* What a program tells the model of a caching allocator. *used, which may be NULL, is false where
+ * the policy has no use for it.
+ *
+ * The allocation is used on another stream too: once freed, its block waits until that stream has
+ * come so far. */
+WORSEGPU_CLIENT_API int worsegpu_client_record_stream(worsegpu_client *client,
+                                                      const char *allocator, const char *handle,
+                                                      uint64_t stream, bool *used,
+                                                      struct worsegpu_client_error *error);
+
+/* The `count` oldest events of a stream that have not completed yet are completed, with `newest`
+ * the newest ones; a count of 0: all. */
+WORSEGPU_CLIENT_API int worsegpu_client_event_done(worsegpu_client *client, const char *allocator,
+                                                   uint64_t stream, uint64_t count, bool newest,
+                                                   bool *used, struct worsegpu_client_error *error);
+
+/* Everything cached goes back to the fake device; *given_back, which may be NULL, is how many bytes
+ * that were. */
+WORSEGPU_CLIENT_API int worsegpu_client_empty_cache(worsegpu_client *client, const char *allocator,
+                                                    uint64_t *given_back, bool *used,
+                                                    struct worsegpu_client_error *error);
+
+/* The policy's own figures. They are in worsegpu_client_result, as JSON: `policy` and the object
+ * `statistics`, which is empty where the policy has none. */
+WORSEGPU_CLIENT_API int worsegpu_client_statistics(worsegpu_client *client, const char *allocator,
+                                                   struct worsegpu_client_error *error);
+
 /* The reference's eleven metrics, and our detail. Bytes unless they are counts. */
 struct worsegpu_client_snapshot {
     uint64_t gpu_capacity;
@@ -309,6 +348,12 @@ struct worsegpu_client_snapshot {
         uint64_t oom_failures;
         uint64_t faults; /* firings of rules */
         uint64_t last_sequence;
+        bool gpu_largest_free_given; /* false where the policy has no such thing */
+        uint64_t gpu_largest_free;
+        uint64_t gpu_pending; /* freed, but waiting for events of streams */
+        uint64_t gpu_segments;
+        uint64_t device_calls;
+        uint64_t device_retries;
     } detail;
 };
 
@@ -331,11 +376,12 @@ WORSEGPU_CLIENT_API int worsegpu_client_read_snapshot(worsegpu_client *client,
 /* One event of the trace. What it does not have is 0, false or empty. */
 struct worsegpu_client_event {
     uint64_t sequence;
-    char operation[WORSEGPU_CLIENT_WORD_SIZE]; /* "allocate", "allocate_failed", "free", "fault" */
+    char operation[WORSEGPU_CLIENT_WORD_SIZE]; /* "allocate", "allocate_failed", "free", "fault",
+                                                  "record_stream", "event_done", "empty_cache" */
     char reason[WORSEGPU_CLIENT_WORD_SIZE];    /* "probability", "gpu_oom", "forgotten" */
     char action[WORSEGPU_CLIENT_WORD_SIZE];    /* of a fault: what the rule did */
     uint64_t rule;                             /* of a fault: which rule */
-    enum worsegpu_client_device device;        /* GPU in a fault, which has none */
+    enum worsegpu_client_device device;        /* GPU where it has none */
     bool released;                             /* of a free */
     uint64_t allocation_id;
     uint64_t requested_bytes;
@@ -346,6 +392,10 @@ struct worsegpu_client_event {
     uint64_t client; /* the number of the connection */
     bool stream_given;
     uint64_t stream;
+    uint64_t alignment; /* 0: none was given */
+    bool upper;
+    uint64_t count; /* of an event_done; 0: all */
+    bool newest;
     char tag[WORSEGPU_CLIENT_NAME_SIZE];  /* empty also when it is another user's */
     char name[WORSEGPU_CLIENT_NAME_SIZE]; /* the connection's own name, as `tag` */
 };
@@ -469,90 +519,6 @@ WORSEGPU_CLIENT_API int worsegpu_client_clients(worsegpu_client *client, uint64_
                                                 uint64_t limit, struct worsegpu_client_peers *page,
                                                 struct worsegpu_client_error *error);
 
-/* ---------------------------------------------------------------------- failing on purpose */
-
-/* What shall go wrong, when, and for whom. Zero it, set `action`, then what you want: 0 and NULL
- * mean not given. At most one of nth, every and probability; none of them: the next match. */
-struct worsegpu_client_wish {
-    const char *action; /* "out_of_memory", "quota_exceeded", "host_fallback", "forget", "delay",
-                           "disconnect_before", "disconnect_after" */
-    uint64_t nth;       /* from this match on, counted from now */
-    uint64_t every;     /* at every so many matches */
-    bool probability_given;
-    double probability; /* 0 to 1, from the rule's own stream */
-    uint64_t rule_seed; /* of that stream */
-    uint64_t times;     /* at most so often; 0: once with nth, else no end */
-    const char *method; /* only this method; NULL: what the action suits, of allocate and free */
-    uint64_t min_size;  /* only requested bytes of at least this */
-    uint64_t max_size;  /* ... of at most this */
-    bool stream_given;
-    uint64_t stream;        /* only this stream */
-    const char *tag_prefix; /* only tags that begin so */
-    uint64_t process;       /* only this process, as it was when it connected */
-    bool user_given;
-    uint64_t user;         /* only this user, by number */
-    uint64_t client;       /* only the connection of this number */
-    const char *allocator; /* only this allocator; NULL: all, for admins only */
-    uint64_t delay_ms;     /* how long a delay is, in milliseconds */
-};
-
-/* A rule as it stands. What is not given is 0, false or empty. */
-struct worsegpu_client_rule {
-    uint64_t rule; /* its number, from 1 */
-    char action[WORSEGPU_CLIENT_WORD_SIZE];
-    uint64_t nth;
-    uint64_t every;
-    bool probability_given;
-    double probability;
-    uint64_t rule_seed;
-    uint64_t times; /* 0: no end */
-    char method[WORSEGPU_CLIENT_WORD_SIZE];
-    uint64_t min_size;
-    uint64_t max_size;
-    bool stream_given;
-    uint64_t stream;
-    char tag_prefix[WORSEGPU_CLIENT_NAME_SIZE];
-    uint64_t process;
-    bool user_given;
-    uint64_t user;
-    uint64_t client;
-    char allocator[WORSEGPU_CLIENT_NAME_SIZE]; /* empty: all */
-    uint64_t delay_ms;
-    uint64_t matched; /* how often it matched */
-    uint64_t fired;   /* ... and something went wrong */
-    bool spent;       /* it has fired as often as it may */
-};
-
-/* Adds a rule. *rule, which may be NULL, is filled in as it now stands. */
-WORSEGPU_CLIENT_API int worsegpu_client_inject(worsegpu_client *client,
-                                               const struct worsegpu_client_wish *wish,
-                                               struct worsegpu_client_rule *rule,
-                                               struct worsegpu_client_error *error);
-
-/* Reads the answer to an inject just received (worsegpu_client_call, worsegpu_client_receive). */
-WORSEGPU_CLIENT_API int worsegpu_client_read_rule(worsegpu_client *client,
-                                                  struct worsegpu_client_rule *rule,
-                                                  struct worsegpu_client_error *error);
-
-/* A page of rules; `rules` belongs to the client. */
-struct worsegpu_client_rules {
-    const struct worsegpu_client_rule *rules;
-    size_t count;
-    uint64_t next;
-    bool more;
-};
-
-/* Rules that this client may see, with a number above `after`, at most `limit` (1 to 1,000). */
-WORSEGPU_CLIENT_API int worsegpu_client_rules(worsegpu_client *client, uint64_t after,
-                                              uint64_t limit, struct worsegpu_client_rules *page,
-                                              struct worsegpu_client_error *error);
-
-/* Removes one rule, or with 0 all that this client may remove. *cleared, which may be NULL, is how
- * many there were. */
-WORSEGPU_CLIENT_API int worsegpu_client_rules_clear(worsegpu_client *client, uint64_t rule,
-                                                    uint64_t *cleared,
-                                                    struct worsegpu_client_error *error);
-
 /* ---------------------------------------------------------------------- events as they happen */
 
 /* Has the events of an allocator with a sequence above *after (NULL: those from now on) sent to
@@ -595,5 +561,7 @@ WORSEGPU_CLIENT_API int worsegpu_client_take_event(worsegpu_client *client,
 #ifdef __cplusplus
 }
 #endif
+
+#include "worsegpu_client_rules.h"
 
 #endif

@@ -69,8 +69,8 @@ static void print_rows(struct table *table)
     const char *cell = table->cells;
     for (size_t row = 0; row < table->row_count; row++) {
         for (size_t i = 0; i < table->column_count; i++) {
-            print_cell(table, i, cell, OUTPUT_PLAIN, &owed);
-            cell += strlen(cell) + 1;
+            print_cell(table, i, cell + 1, (enum output_style)cell[0], &owed);
+            cell += strlen(cell + 1) + 2;
         }
     }
     table->row_count = 0;
@@ -79,16 +79,22 @@ static void print_rows(struct table *table)
 
 void table_text(struct table *table, const char *text)
 {
+    table_styled(table, OUTPUT_PLAIN, text);
+}
+
+void table_styled(struct table *table, enum output_style style, const char *text)
+{
     char harmless[LONGEST_CELL];
     if (table->failed)
         return;
     output_make_harmless(text, harmless, sizeof(harmless));
     size_t bytes = strlen(harmless) + 1;
     if (memory_grow(table->memory, &table->cells, &table->cells_capacity,
-                    table->cells_length + bytes, 1) < 0) {
+                    table->cells_length + bytes + 1, 1) < 0) {
         table->failed = true;
         return;
     }
+    table->cells[table->cells_length++] = (char)style;
     memcpy(table->cells + table->cells_length, harmless, bytes);
     table->cells_length += bytes;
     size_t width = characters(harmless);

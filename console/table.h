@@ -26,7 +26,7 @@ struct table {
     const struct table_column *columns;
     size_t column_count;
     size_t widths[TABLE_MAX_COLUMNS]; /* in characters */
-    char *cells;                      /* NUL-terminated, row by row */
+    char *cells;                      /* a byte of style and a text with its NUL each, row by row */
     size_t cells_length;
     size_t cells_capacity;
     size_t row_count; /* whole rows held */
@@ -41,6 +41,7 @@ void table_release(struct table *table);
 
 /* The next cell; a row is full after column_count of them. Foreign text is made harmless. */
 void table_text(struct table *table, const char *text);
+void table_styled(struct table *table, enum output_style style, const char *text);
 void table_number(struct table *table, uint64_t number);
 void table_signed(struct table *table, int64_t number);
 void table_size(struct table *table, uint64_t bytes); /* "32.0 MiB" */

@@ -80,6 +80,7 @@ void hosted_write(const struct hosted *hosted, struct json_writer *out)
     const struct worsegpu_config *config = worsegpu_configuration(hosted->engine);
     json_writer_member_text(out, "name", hosted->name);
     json_writer_member_text(out, "policy", config->policy);
+    json_writer_member_text(out, "knobs", config->knobs);
     json_writer_member_bool(out, "shared", hosted->shared);
     json_writer_member_u64(out, "gpu_capacity", config->gpu_capacity);
     json_writer_member_double(out, "gpu_probability", config->gpu_probability);

@@ -28,7 +28,7 @@ static bool see_allocate(const struct call *call, struct rule_occasion *occasion
     return !holding || !holding_find_tag(holding, occasion->tag, occasion->tag_bytes);
 }
 
-/* The handle that a free names; false when it names none. */
+/* The handle that a free or a record_stream names; false when it names none. */
 static bool find_handle(const struct call *call, struct worsegpu_handle *handle)
 {
     const struct request *request = call->request;
@@ -46,7 +46,7 @@ static bool find_handle(const struct call *call, struct worsegpu_handle *handle)
     return lease != NULL;
 }
 
-/* Of a free: what is known of the allocation. false: it will be refused. */
+/* Of a free or a record_stream: what is known of the allocation. false: it will be refused. */
 static bool see_free(const struct call *call, struct rule_occasion *occasion,
                      struct worsegpu_allocation *allocation)
 {
@@ -159,7 +159,8 @@ enum fault_course faults_meet(struct call *call, const char *line, size_t length
                                      .hosted = call->hosted};
     if (request->method == METHOD_allocate && !see_allocate(call, &occasion))
         return FAULT_GO_ON;
-    if (request->method == METHOD_free && !see_free(call, &occasion, &allocation))
+    bool names_one = request->method == METHOD_free || request->method == METHOD_record_stream;
+    if (names_one && !see_free(call, &occasion, &allocation))
         return FAULT_GO_ON;
     struct rule *rule = rules_judge(&call->server->rules, &occasion);
     if (!rule)

@@ -79,20 +79,33 @@ const struct answered *handle_info(struct call *call)
 
 /* ------------------------------------------------------------------------------- open and close */
 
-/* The engine's configuration for an open. The seed's text goes into `seed`, the policy's into
- * `policy`. NULL when all is right, else the answer. */
+/* Texts of a request with their NUL. */
+struct open_texts {
+    char policy[ALLOCATOR_NAME_SIZE];
+    char scan[ALLOCATOR_NAME_SIZE];
+    char seed[WORSEGPU_MAX_SEED_DIGITS + 2];
+    char knobs[WORSEGPU_MAX_KNOBS_BYTES + 1];
+};
+
+static const char *copy_text(char *copy, const struct request_text *text)
+{
+    memcpy(copy, text->bytes, text->length);
+    copy[text->length] = '\0';
+    return copy;
+}
+
+/* The engine's configuration for an open; its texts go into `texts`. NULL when all is right, else
+ * the answer. */
 static const struct answered *config_of_open(struct call *call, struct worsegpu_config *config,
-                                             char policy[ALLOCATOR_NAME_SIZE],
-                                             char seed[WORSEGPU_MAX_SEED_DIGITS + 2])
+                                             struct open_texts *texts)
 {
     const struct request *request = call->request;
     const struct request_params *params = &request->params;
     server_config(call->server, config);
-    if (request_has(request, PARAMETER_policy)) {
-        memcpy(policy, params->policy.bytes, params->policy.length);
-        policy[params->policy.length] = '\0';
-        config->policy = policy;
-    }
+    if (request_has(request, PARAMETER_policy))
+        config->policy = copy_text(texts->policy, &params->policy);
+    if (request_has(request, PARAMETER_knobs))
+        config->knobs = copy_text(texts->knobs, &params->knobs);
     if (request_has(request, PARAMETER_gpu_capacity))
         config->gpu_capacity = params->gpu_capacity;
     if (request_has(request, PARAMETER_gpu_probability))
@@ -105,37 +118,33 @@ static const struct answered *config_of_open(struct call *call, struct worsegpu_
         config->max_request_bytes = params->max_request_bytes;
     if (request_has(request, PARAMETER_trace_limit))
         config->trace_limit = params->trace_limit;
-    if (request_has(request, PARAMETER_seed) && params->seed.given) {
-        memcpy(seed, params->seed.decimal.bytes, params->seed.decimal.length);
-        seed[params->seed.decimal.length] = '\0';
-        config->seed = seed;
-    }
-    if (request_has(request, PARAMETER_scan)) {
-        char scan[ALLOCATOR_NAME_SIZE];
-        memcpy(scan, params->scan.bytes, params->scan.length);
-        scan[params->scan.length] = '\0';
-        if (!worsegpu_scan_from_name(scan, &config->scan))
-            return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param", "scan",
-                                    "scan must be \"accounted\" or \"walked\"");
-    }
+    if (request_has(request, PARAMETER_seed) && params->seed.given)
+        config->seed = copy_text(texts->seed, &params->seed.decimal);
+    if (request_has(request, PARAMETER_scan) &&
+        !worsegpu_scan_from_name(copy_text(texts->scan, &params->scan), &config->scan))
+        return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param", "scan",
+                                "scan must be \"accounted\" or \"walked\"");
     const char *field;
-    const char *expected;
-    if (worsegpu_config_check(config, &field, &expected) != WORSEGPU_OK) {
-        char message[PROTO_MAX_ERROR_TEXT];
-        server_explain(field, expected, message, sizeof(message));
+    char message[PROTO_MAX_ERROR_TEXT];
+    if (server_check_config(config, &field, message, sizeof(message)) != WORSEGPU_OK)
         return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param", field, "%s", message);
-    }
     return NULL;
+}
+
+bool call_reserve_for_config(const struct call *call, const struct worsegpu_config *config)
+{
+    /* Each byte of printable ASCII takes two at most. */
+    size_t knobs_bytes = config->knobs ? 2 * strlen(config->knobs) : 0;
+    return json_writer_reserve(call->reply.out, REPLY_ROOM + knobs_bytes) == 0;
 }
 
 const struct answered *handle_open(struct call *call)
 {
     struct connection *connection = call->connection;
     const struct request_text *name = &call->request->params.name;
-    char policy[ALLOCATOR_NAME_SIZE];
-    char seed[WORSEGPU_MAX_SEED_DIGITS + 2];
+    struct open_texts texts;
     struct worsegpu_config config;
-    const struct answered *wrong = config_of_open(call, &config, policy, seed);
+    const struct answered *wrong = config_of_open(call, &config, &texts);
     if (wrong)
         return wrong;
     if (connection_allocator(connection, name->bytes, name->length))
@@ -147,6 +156,9 @@ const struct answered *handle_open(struct call *call)
             &call->reply, ERROR_LIMIT_EXCEEDED, "limit", limit,
             "a connection may have %" PRIu64 " private allocators; close one first", limit);
     struct hosted *hosted;
+    if (!call_reserve_for_config(call, &config))
+        return reply_error(&call->reply, ERROR_INTERNAL_ERROR,
+                           "the daemon is out of memory; try again later");
     int status = hosted_create(call->server->memory, name->bytes, name->length, connection->number,
                                &connection->account, &config, &hosted);
     if (status != WORSEGPU_OK)
@@ -178,9 +190,11 @@ const struct answered *handle_close(struct call *call)
 /* ------------------------------------------------------------------------------ snapshot, validate
  */
 
-static void write_detail(const struct worsegpu_config *config,
-                         const struct worsegpu_snapshot *snapshot, struct json_writer *out)
+static void write_detail(worsegpu_allocator *engine, const struct worsegpu_snapshot *snapshot,
+                         struct json_writer *out)
 {
+    const struct worsegpu_config *config = worsegpu_configuration(engine);
+    uint64_t largest_free;
     json_writer_begin_object(out);
     json_writer_member_text(out, "policy", config->policy);
     json_writer_member_text(out, "scan", worsegpu_scan_name(config->scan));
@@ -197,6 +211,14 @@ static void write_detail(const struct worsegpu_config *config,
     json_writer_member_u64(out, "oom_failures", snapshot->oom_failures);
     json_writer_member_u64(out, "faults", snapshot->faults);
     json_writer_member_u64(out, "last_sequence", snapshot->last_sequence);
+    if (worsegpu_largest_free(engine, &largest_free))
+        json_writer_member_u64(out, "gpu_largest_free", largest_free);
+    else
+        json_writer_member_null(out, "gpu_largest_free");
+    json_writer_member_u64(out, "gpu_pending", snapshot->gpu_pending);
+    json_writer_member_u64(out, "gpu_segments", snapshot->gpu_segments);
+    json_writer_member_u64(out, "device_calls", snapshot->device_calls);
+    json_writer_member_u64(out, "device_retries", snapshot->device_retries);
     json_writer_end_object(out);
 }
 
@@ -221,7 +243,9 @@ const struct answered *handle_snapshot(struct call *call)
     json_writer_key(out, "fragmentation");
     json_writer_raw_value(out, fragmentation, strlen(fragmentation));
     json_writer_key(out, "detail");
-    write_detail(worsegpu_configuration(call->hosted->engine), &snapshot, out);
+    write_detail(call->hosted->engine, &snapshot, out);
+    /* The largest free block may have to be looked for. */
+    call->cost += snapshot.gpu_blocks / CALL_WALKED_PER_REQUEST;
     return reply_end_result(&call->reply);
 }
 
@@ -269,6 +293,20 @@ static void write_client_name(const struct server *server, const struct peer *pe
         json_writer_member_null(out, "name");
 }
 
+/* What a program told. */
+static void write_telling(const struct worsegpu_event *event, struct json_writer *out)
+{
+    if (event->operation == WORSEGPU_RECORD_STREAM) {
+        json_writer_member_u64(out, "allocation_id", event->allocation_id);
+        json_writer_member_text(out, "device", worsegpu_device_name(event->device));
+    } else if (event->operation == WORSEGPU_EVENT_DONE) {
+        if (event->count != WORSEGPU_ALL_EVENTS)
+            json_writer_member_u64(out, "count", event->count);
+        if (event->newest)
+            json_writer_member_bool(out, "newest", true);
+    }
+}
+
 /* What an allocator decided: the reference's keys in the reference's order. */
 static void write_decision(const struct worsegpu_event *event, struct json_writer *out)
 {
@@ -308,6 +346,8 @@ void write_event(const struct server *server, const struct peer *peer,
     json_writer_member_text(out, "operation", worsegpu_operation_name(event->operation));
     if (event->operation == WORSEGPU_FAULT)
         write_fault(event, out);
+    else if (event->operation > WORSEGPU_FAULT)
+        write_telling(event, out);
     else
         write_decision(event, out);
     json_writer_member_u64(out, "sequence", event->sequence);
@@ -320,6 +360,10 @@ void write_event(const struct server *server, const struct peer *peer,
     write_client_name(server, peer, event->client, out);
     if (event->stream_given)
         json_writer_member_u64(out, "stream", event->stream);
+    if (event->alignment)
+        json_writer_member_u64(out, "alignment", event->alignment);
+    if (event->upper)
+        json_writer_member_bool(out, "upper", true);
     json_writer_end_object(out);
 }
 

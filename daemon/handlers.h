@@ -36,6 +36,9 @@ const struct answered *call_not_admin(struct call *call);
  * is cut short, and `more` says so. */
 bool call_fits(const struct call *call);
 
+/* Makes room for an answer that shows a whole configuration, before anything changes. */
+bool call_reserve_for_config(const struct call *call, const struct worsegpu_config *config);
+
 /* One for each method; which file holds it is said there. */
 #define METHOD(name, summary, result) const struct answered *handle_##name(struct call *call);
 #include "proto/methods.def"

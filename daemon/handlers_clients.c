@@ -37,6 +37,9 @@ const struct answered *handle_resize(struct call *call)
 {
     if (!call_may_change(call, call->hosted))
         return call_not_admin(call);
+    if (!call_reserve_for_config(call, worsegpu_configuration(call->hosted->engine)))
+        return reply_error(&call->reply, ERROR_INTERNAL_ERROR,
+                           "the daemon is out of memory; try again later");
     /* Cannot fail: the table of methods allows just the capacities that an engine takes. */
     worsegpu_resize(call->hosted->engine, call->request->params.gpu_capacity);
     reply_begin_result(&call->reply);

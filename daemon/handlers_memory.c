@@ -112,6 +112,13 @@ const struct answered *handle_allocate(struct call *call)
     };
     if (wanted.stream_given)
         wanted.stream = params->stream;
+    if (request_has(request, PARAMETER_alignment))
+        wanted.alignment = params->alignment;
+    if (wanted.alignment & (wanted.alignment - 1))
+        return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param", "alignment",
+                                "alignment must be 0 or a power of two, not %" PRIu64,
+                                wanted.alignment);
+    wanted.upper = request_has(request, PARAMETER_upper) && params->upper;
     struct holding *holding = connection_holding(call->connection, call->hosted);
     if (!holding)
         return refuse_allocate(call, WORSEGPU_NO_MEMORY);
@@ -165,8 +172,8 @@ static bool lives_elsewhere(const struct call *call, const struct worsegpu_handl
     return false;
 }
 
-/* The handle that a free names. NULL when it is found, else the answer. */
-static const struct answered *handle_of_free(struct call *call, struct worsegpu_handle *handle)
+/* The handle that a request names. NULL when it is found, else the answer. */
+static const struct answered *named_handle(struct call *call, struct worsegpu_handle *handle)
 {
     const struct request *request = call->request;
     const struct request_text *text = &request->params.handle;
@@ -174,7 +181,8 @@ static const struct answered *handle_of_free(struct call *call, struct worsegpu_
     bool by_tag = request_has(request, PARAMETER_tag);
     if (by_handle == by_tag)
         return reply_error_text(&call->reply, ERROR_INVALID_PARAMS, "param",
-                                by_handle ? "tag" : "handle", "free takes either handle or tag, %s",
+                                by_handle ? "tag" : "handle", "%s takes either handle or tag, %s",
+                                method_info(request->method)->name,
                                 by_handle ? "not both" : "and got neither");
     if (by_handle) {
         if (!worsegpu_handle_from_text(text->bytes, text->length, handle))
@@ -197,16 +205,14 @@ static const struct answered *handle_of_free(struct call *call, struct worsegpu_
     return NULL;
 }
 
-const struct answered *handle_free(struct call *call)
+const struct answered *find_named_allocation(struct call *call, struct worsegpu_handle *handle,
+                                             struct worsegpu_allocation *allocation)
 {
-    struct worsegpu_handle handle;
-    struct worsegpu_allocation allocation;
-    struct worsegpu_release release;
-    const struct answered *wrong = handle_of_free(call, &handle);
+    const struct answered *wrong = named_handle(call, handle);
     if (wrong)
         return wrong;
-    if (worsegpu_find(call->hosted->engine, &handle, &allocation) != WORSEGPU_OK) {
-        if (lives_elsewhere(call, &handle))
+    if (worsegpu_find(call->hosted->engine, handle, allocation) != WORSEGPU_OK) {
+        if (lives_elsewhere(call, handle))
             return reply_error(&call->reply, ERROR_FOREIGN_HANDLE,
                                "this handle is of another allocator than '%s'", call->hosted->name);
         return reply_error(
@@ -214,13 +220,33 @@ const struct answered *handle_free(struct call *call)
             "no live allocation of '%s' has this handle; it may have been freed already",
             call->hosted->name);
     }
-    struct lease *lease = allocation.owner;
+    const struct lease *lease = allocation->owner;
     if (lease->uid != call->connection->peer.uid && call->connection->peer.uid != 0)
         return reply_error(&call->reply, ERROR_PERMISSION_DENIED,
-                           "this allocation belongs to another user, who alone may free it");
-    lease_leave(lease); /* before the engine's copy of its tag goes */
-    (call->forget ? worsegpu_forget : worsegpu_free)(
-        call->hosted->engine, &handle, call->connection->number, call->now.wall_us, &release);
+                           "this allocation belongs to another user, who alone may %s",
+                           call->request->method == METHOD_free ? "free it" : "say so");
+    return NULL;
+}
+
+const struct answered *handle_free(struct call *call)
+{
+    const struct request *request = call->request;
+    struct worsegpu_handle handle;
+    struct worsegpu_allocation allocation;
+    struct worsegpu_release release;
+    const struct answered *wrong = find_named_allocation(call, &handle, &allocation);
+    if (wrong)
+        return wrong;
+    struct worsegpu_freeing how = {
+        .stream_given = request_has(request, PARAMETER_stream),
+        .forget = call->forget,
+        .client = call->connection->number,
+        .time_us = call->now.wall_us,
+    };
+    if (how.stream_given)
+        how.stream = request->params.stream;
+    lease_leave(allocation.owner); /* before the engine's copy of its tag goes */
+    worsegpu_free_on(call->hosted->engine, &handle, &how, &release);
     lease_pool_give(&call->server->leases, release.owner);
     if (call->reply.silent)
         return reply_nothing(&call->reply);

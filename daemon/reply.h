@@ -25,7 +25,7 @@ struct reply {
 enum {
     REPLY_ROOM = 8192,      /* made sure of before a request is carried out: what changes something
                                answers in less, so that its answer cannot fail */
-    REPLY_ERROR_ROOM = 2560 /* an error with a message, an echo and an id, all escaped */
+    REPLY_ERROR_ROOM = 3072 /* an error with a message, an echo and an id, all escaped */
 };
 
 void reply_init(struct reply *reply, struct json_writer *out, const struct request *request);

@@ -27,16 +27,28 @@ void server_config(const struct server *server, struct worsegpu_config *config)
     config->memory = server->memory;
 }
 
-void server_explain(const char *field, const char *expected, char *message, size_t message_size)
+int server_check_config(const struct worsegpu_config *config, const char **field, char *message,
+                        size_t message_size)
 {
-    if (strcmp(field, "policy") != 0) {
-        snprintf(message, message_size, "%s must be %s", field, expected);
-        return;
+    char problem[WORSEGPU_PROBLEM_SIZE];
+    const char *expected;
+    int status = worsegpu_config_check(config, field, &expected);
+    if (status == WORSEGPU_OK)
+        return status;
+    if (strcmp(*field, "knobs") == 0) {
+        worsegpu_knobs_check(config, problem);
+        snprintf(message, message_size, "%s", problem);
+        return status;
+    }
+    if (strcmp(*field, "policy") != 0) {
+        snprintf(message, message_size, "%s must be %s", *field, expected);
+        return status;
     }
     size_t length = (size_t)snprintf(message, message_size, "policy must be one of:");
     for (size_t index = 0; worsegpu_policy_name(index) && length < message_size; index++)
         length += (size_t)snprintf(message + length, message_size - length, "%s %s",
                                    index ? "," : "", worsegpu_policy_name(index));
+    return status;
 }
 
 /* One shared allocator, as its options describe it. */
@@ -47,6 +59,7 @@ static int make_shared(struct server *server, const struct gpu_options *options,
     struct worsegpu_config config;
     server_config(server, &config);
     config.policy = options->policy;
+    config.knobs = options->knobs;
     config.gpu_capacity = options->gpu_capacity;
     config.gpu_probability = options->gpu_probability;
     config.forget_probability = options->forget_probability;
@@ -56,12 +69,10 @@ static int make_shared(struct server *server, const struct gpu_options *options,
     config.seed = *options->seed ? options->seed : NULL;
     worsegpu_scan_from_name(options->scan, &config.scan);
     const char *field;
-    const char *expected;
-    int status = worsegpu_config_check(&config, &field, &expected);
-    if (status != WORSEGPU_OK) {
-        server_explain(field, expected, message, message_size);
+    size_t name = (size_t)snprintf(message, message_size, "%s: ", options->name);
+    int status = server_check_config(&config, &field, message + name, message_size - name);
+    if (status != WORSEGPU_OK)
         return status;
-    }
     struct hosted *hosted;
     status = hosted_create(server->memory, options->name, strlen(options->name), 0, NULL, &config,
                            &hosted);

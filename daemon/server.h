@@ -76,8 +76,9 @@ bool server_must_reap(const struct server *server);
  * allocators, and for what `open` changes. */
 void server_config(const struct server *server, struct worsegpu_config *config);
 
-/* Says what a member of a configuration must be (field and expected are worsegpu_config_check's).
- */
-void server_explain(const char *field, const char *expected, char *message, size_t message_size);
+/* Checks a configuration: WORSEGPU_OK, or WORSEGPU_INVALID_ARGUMENT with *field naming the member
+ * that is wrong, and a message that says what it must be. */
+int server_check_config(const struct worsegpu_config *config, const char **field, char *message,
+                        size_t message_size);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "lib/allocator_internal.h"
-#include "lib/snapshot.h"
 
 void allocator_lock(worsegpu_allocator *allocator)
 {
@@ -23,7 +22,7 @@ void allocator_unlock(worsegpu_allocator *allocator)
         pthread_mutex_unlock(&allocator->mutex);
 }
 
-static void describe(const struct handle_record *record, struct worsegpu_allocation *allocation)
+void allocator_describe(const struct handle_record *record, struct worsegpu_allocation *allocation)
 {
     allocation->handle.allocation_id = record->id;
     memcpy(allocation->handle.secret, record->secret, SECRET_BYTES);
@@ -57,12 +56,24 @@ static bool tag_is_fine(const char *tag, size_t tag_bytes)
     return tag ? tag_bytes >= 1 && tag_bytes <= WORSEGPU_MAX_TAG_BYTES : tag_bytes == 0;
 }
 
+static bool alignment_is_fine(uint64_t alignment)
+{
+    return alignment <= WORSEGPU_MAX_ALIGNMENT && (alignment & (alignment - 1)) == 0;
+}
+
 static bool request_is_fine(const worsegpu_allocator *allocator,
                             const struct worsegpu_request *request)
 {
     bool size_fine = request->requested_bytes >= 1 &&
                      request->requested_bytes <= allocator->config.max_request_bytes;
-    return size_fine && tag_is_fine(request->tag, request->tag_bytes);
+    return size_fine && alignment_is_fine(request->alignment) &&
+           tag_is_fine(request->tag, request->tag_bytes);
+}
+
+/* As a trace keeps it. */
+static uint8_t packed_alignment(uint64_t alignment)
+{
+    return (uint8_t)(alignment ? __builtin_ctzll(alignment) + 1 : 0);
 }
 
 static void record_allocate(worsegpu_allocator *allocator, const struct worsegpu_request *request,
@@ -81,6 +92,8 @@ static void record_allocate(worsegpu_allocator *allocator, const struct worsegpu
         .reason = record->reason,
         .tag_bytes = record->tag_bytes,
         .stream_given = request->stream_given,
+        .upper = request->upper,
+        .alignment = packed_alignment(request->alignment),
     };
     trace_push(&allocator->trace, &event, request->tag);
 }
@@ -98,6 +111,8 @@ static void record_failure(worsegpu_allocator *allocator, const struct worsegpu_
         .reason = WORSEGPU_GPU_OOM,
         .tag_bytes = (uint8_t)request->tag_bytes,
         .stream_given = request->stream_given,
+        .upper = request->upper,
+        .alignment = packed_alignment(request->alignment),
     };
     trace_push(&allocator->trace, &event, request->tag);
 }
@@ -141,6 +156,8 @@ static int ask_policy(worsegpu_allocator *allocator, const struct worsegpu_reque
     struct policy_request wish = {
         .requested_bytes = request->requested_bytes,
         .stream = request->stream,
+        .alignment = request->alignment,
+        .upper = request->upper,
         .admit = request->admit,
         .admit_context = request->admit_context,
     };
@@ -232,7 +249,7 @@ static int allocate(worsegpu_allocator *allocator, const struct worsegpu_request
     handle_table_append(&allocator->live, &record);
     allocator->counters.allocate_calls++;
     record_allocate(allocator, request, &record);
-    describe(&record, allocation);
+    allocator_describe(&record, allocation);
     return WORSEGPU_OK;
 }
 
@@ -256,8 +273,8 @@ static bool same_secret(const uint8_t left[SECRET_BYTES], const uint8_t right[SE
     return difference == 0;
 }
 
-static struct handle_record *find(const worsegpu_allocator *allocator,
-                                  const struct worsegpu_handle *handle)
+struct handle_record *allocator_find(const worsegpu_allocator *allocator,
+                                     const struct worsegpu_handle *handle)
 {
     struct handle_record *record = handle_table_find(&allocator->live, handle->allocation_id);
     return record && same_secret(record->secret, handle->secret) ? record : NULL;
@@ -267,16 +284,16 @@ int worsegpu_find(worsegpu_allocator *allocator, const struct worsegpu_handle *h
                   struct worsegpu_allocation *allocation)
 {
     allocator_lock(allocator);
-    const struct handle_record *record = find(allocator, handle);
+    const struct handle_record *record = allocator_find(allocator, handle);
     if (record)
-        describe(record, allocation);
+        allocator_describe(record, allocation);
     allocator_unlock(allocator);
     return record ? WORSEGPU_OK : WORSEGPU_UNKNOWN_HANDLE;
 }
 
 /* Takes an allocation out of the pool where it lies. false: the policy has forgotten its block. */
 static bool give_back(worsegpu_allocator *allocator, const struct handle_record *record,
-                      bool forget)
+                      const struct policy_free *how)
 {
     if (record->device == WORSEGPU_CPU) {
         host_pool_remove(&allocator->host, record->requested_bytes);
@@ -286,27 +303,30 @@ static bool give_back(worsegpu_allocator *allocator, const struct handle_record 
     allocator->counters.gpu_allocations--;
     allocator->counters.gpu_requested -= record->requested_bytes;
     allocator->counters.gpu_used -= record->reserved_bytes;
-    struct policy_free how = {.stream = record->stream, .forget = forget};
-    return allocator->policy->operations->release(allocator->policy, &placement, &how);
+    return allocator->policy->operations->release(allocator->policy, &placement, how);
 }
 
-static void release(worsegpu_allocator *allocator, struct handle_record *record, bool forget,
-                    uint64_t client, uint64_t time_us, struct worsegpu_release *result)
+static void release(worsegpu_allocator *allocator, struct handle_record *record,
+                    const struct worsegpu_freeing *freeing, struct worsegpu_release *result)
 {
-    bool released = give_back(allocator, record, forget);
+    struct policy_free how = {
+        .stream = freeing->stream_given ? freeing->stream : record->stream,
+        .forget = freeing->forget,
+    };
+    bool released = give_back(allocator, record, &how);
     allocator->counters.free_calls++;
     struct trace_record event = {
         .allocation_id = record->id,
-        .stream = record->stream,
-        .client = client,
+        .stream = how.stream,
+        .client = freeing->client,
         .user = record->user,
-        .time_us = time_us,
+        .time_us = freeing->time_us,
         .operation = WORSEGPU_FREE,
         .device = record->device,
         .reason = released ? WORSEGPU_NO_REASON : WORSEGPU_FORGOTTEN,
         .tag_bytes = record->tag_bytes,
         .released = released,
-        .stream_given = record->stream_given,
+        .stream_given = record->stream_given || freeing->stream_given,
     };
     trace_push(&allocator->trace, &event, record->tag);
     if (result) {
@@ -318,14 +338,13 @@ static void release(worsegpu_allocator *allocator, struct handle_record *record,
     handle_table_remove(&allocator->live, record);
 }
 
-static int free_or_forget(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
-                          bool forget, uint64_t client, uint64_t time_us,
-                          struct worsegpu_release *result)
+int worsegpu_free_on(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
+                     const struct worsegpu_freeing *how, struct worsegpu_release *result)
 {
     allocator_lock(allocator);
-    struct handle_record *record = find(allocator, handle);
+    struct handle_record *record = allocator_find(allocator, handle);
     if (record)
-        release(allocator, record, forget, client, time_us, result);
+        release(allocator, record, how, result);
     allocator_unlock(allocator);
     return record ? WORSEGPU_OK : WORSEGPU_UNKNOWN_HANDLE;
 }
@@ -333,13 +352,15 @@ static int free_or_forget(worsegpu_allocator *allocator, const struct worsegpu_h
 int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
                   uint64_t client, uint64_t time_us, struct worsegpu_release *result)
 {
-    return free_or_forget(allocator, handle, false, client, time_us, result);
+    const struct worsegpu_freeing how = {.client = client, .time_us = time_us};
+    return worsegpu_free_on(allocator, handle, &how, result);
 }
 
 int worsegpu_forget(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
                     uint64_t client, uint64_t time_us, struct worsegpu_release *result)
 {
-    return free_or_forget(allocator, handle, true, client, time_us, result);
+    const struct worsegpu_freeing how = {.forget = true, .client = client, .time_us = time_us};
+    return worsegpu_free_on(allocator, handle, &how, result);
 }
 
 /* ------------------------------------------------------------------------------ resize, faults */
@@ -379,85 +400,4 @@ int worsegpu_record_fault(worsegpu_allocator *allocator, const struct worsegpu_f
     trace_push(&allocator->trace, &event, fault->tag);
     allocator_unlock(allocator);
     return WORSEGPU_OK;
-}
-
-/* ------------------------------------------------------------------------------ looking at it */
-
-void worsegpu_list(worsegpu_allocator *allocator, uint64_t after,
-                   struct worsegpu_allocation *allocations, size_t limit, size_t *count, bool *more)
-{
-    allocator_lock(allocator);
-    size_t found = 0;
-    const struct handle_record *record = handle_table_after(&allocator->live, after);
-    while (record && found < limit) {
-        describe(record, &allocations[found++]);
-        record = handle_table_next(&allocator->live, record);
-    }
-    *count = found;
-    *more = record != NULL;
-    allocator_unlock(allocator);
-}
-
-void worsegpu_snapshot(worsegpu_allocator *allocator, struct worsegpu_snapshot *snapshot)
-{
-    allocator_lock(allocator);
-    const struct allocator_counters *counters = &allocator->counters;
-    struct policy_measures measures;
-    allocator->policy->operations->measure(allocator->policy, &measures);
-    uint64_t capacity = allocator->config.gpu_capacity;
-    uint64_t reserved = measures.reserved_bytes;
-    *snapshot = (struct worsegpu_snapshot){
-        .gpu_capacity = capacity,
-        .gpu_reserved = reserved,
-        .gpu_unreserved = reserved < capacity ? capacity - reserved : 0,
-        .gpu_used = measures.used_bytes,
-        .gpu_free = measures.free_bytes,
-        .gpu_forgotten = measures.forgotten_bytes,
-        .gpu_blocks = measures.blocks,
-        .cpu_bytes = allocator->host.used_bytes,
-        .active_allocations = allocator->live.live,
-        .trace_events = allocator->trace.count,
-        .fragmentation = measures.cannot_fragment
-                             ? 0.0
-                             : snapshot_fragmentation(measures.free_bytes, measures.reserved_bytes),
-        .blocks_scanned = counters->blocks_scanned,
-        .gpu_allocations = counters->gpu_allocations,
-        .cpu_allocations = allocator->host.allocations,
-        .gpu_requested = counters->gpu_requested,
-        .gpu_forgotten_blocks = measures.forgotten_blocks,
-        .peak_gpu_used = counters->peak_gpu_used,
-        .peak_cpu_bytes = allocator->host.peak_bytes,
-        .allocate_calls = counters->allocate_calls,
-        .free_calls = counters->free_calls,
-        .oom_fallbacks = counters->oom_fallbacks,
-        .oom_failures = counters->oom_failures,
-        .faults = counters->faults,
-        .last_sequence = allocator->trace.last_sequence,
-    };
-    allocator_unlock(allocator);
-}
-
-void worsegpu_trace(worsegpu_allocator *allocator, uint64_t after, struct worsegpu_event *events,
-                    size_t limit, size_t *count, bool *more, uint64_t *dropped)
-{
-    size_t found;
-    bool others;
-    uint64_t lost;
-    allocator_lock(allocator);
-    trace_read(&allocator->trace, after, events, limit, &found, &others, &lost);
-    allocator_unlock(allocator);
-    if (count)
-        *count = found;
-    if (more)
-        *more = others;
-    if (dropped)
-        *dropped = lost;
-}
-
-uint64_t worsegpu_trace_clear(worsegpu_allocator *allocator)
-{
-    allocator_lock(allocator);
-    uint64_t cleared = trace_clear(&allocator->trace);
-    allocator_unlock(allocator);
-    return cleared;
 }

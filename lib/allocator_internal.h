@@ -1,4 +1,5 @@
-/* What an allocator is made of. For allocator.c, validate.c, and the tests that break it on
+/* What an allocator is made of. For the files of the
+ * façade (allocator.c, tell.c, look.c, create.c, validate.c), and the tests that break it on
  * purpose. */
 #ifndef ALLOCATOR_INTERNAL_H
 #define ALLOCATOR_INTERNAL_H
@@ -25,7 +26,8 @@ struct allocator_counters {
     uint64_t free_calls;
     uint64_t oom_fallbacks;
     uint64_t oom_failures;
-    uint64_t faults; /* calls of worsegpu_record_fault */
+    uint64_t faults;   /* calls of worsegpu_record_fault */
+    uint64_t tellings; /* of worsegpu_record_stream, _event_done and _empty_cache that worked */
 };
 
 struct worsegpu_allocator {
@@ -33,6 +35,8 @@ struct worsegpu_allocator {
     const struct worsegpu_memory *memory;
     char *seed; /* the text that config.seed points to */
     size_t seed_size;
+    char *knobs; /* the text that config.knobs points to, into which the policy may point too */
+    size_t knobs_size;
     pthread_mutex_t mutex; /* held during each call, unless single_threaded */
     struct policy *policy;
     struct handle_table live;
@@ -52,6 +56,13 @@ int allocator_create(const struct worsegpu_config *config, const struct entropy 
 
 void allocator_lock(worsegpu_allocator *allocator);
 void allocator_unlock(worsegpu_allocator *allocator);
+
+/* The live allocation that a handle is for, or NULL. */
+struct handle_record *allocator_find(const worsegpu_allocator *allocator,
+                                     const struct worsegpu_handle *handle);
+
+/* Fills in what the caller is told of a live allocation. */
+void allocator_describe(const struct handle_record *record, struct worsegpu_allocation *allocation);
 
 /* Where on the GPU a live allocation lies, as the policy gave it. */
 struct policy_placement allocator_placement(const struct handle_record *record);

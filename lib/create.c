@@ -5,10 +5,21 @@
 
 #include "base/memory.h"
 #include "lib/allocator_internal.h"
+#include "lib/knobs.h"
 
 enum {
     DRAWN_SEED_SIZE = 17 /* 2^53 - 1 has 16 digits */
 };
+
+/* A copy of a text with its size; NULL without memory. */
+static char *copy_text(worsegpu_allocator *allocator, const char *text, size_t *size)
+{
+    *size = strlen(text) + 1;
+    char *copy = memory_allocate_array(allocator->memory, *size, 1);
+    if (copy)
+        memcpy(copy, text, *size);
+    return copy;
+}
 
 /* Keeps the seed's text: the one given, or one drawn. */
 static int keep_seed(worsegpu_allocator *allocator, const struct entropy *entropy)
@@ -23,15 +34,34 @@ static int keep_seed(worsegpu_allocator *allocator, const struct entropy *entrop
         snprintf(drawn, sizeof(drawn), "%" PRIu64, number & WORSEGPU_MAX_BYTES);
         seed = drawn;
     }
-    size_t size = strlen(seed) + 1;
-    char *copy = memory_allocate_array(allocator->memory, size, 1);
-    if (!copy)
+    allocator->seed = copy_text(allocator, seed, &allocator->seed_size);
+    allocator->config.seed = allocator->seed;
+    return allocator->seed ? WORSEGPU_OK : WORSEGPU_NO_MEMORY;
+}
+
+/* Makes the policy, with its knobs read from a copy of their text that lives as long as it does. */
+static int make_policy(worsegpu_allocator *allocator, const struct keyed_hash *hash)
+{
+    struct worsegpu_config *config = &allocator->config;
+    struct knob_value values[KNOBS_MAX];
+    char problem[KNOBS_PROBLEM_SIZE];
+    const struct policy_operations *operations = policy_find(config->policy);
+    config->policy = operations->name;
+    allocator->knobs =
+        copy_text(allocator, config->knobs ? config->knobs : "", &allocator->knobs_size);
+    config->knobs = allocator->knobs;
+    if (!allocator->knobs)
         return WORSEGPU_NO_MEMORY;
-    memcpy(copy, seed, size);
-    allocator->seed = copy;
-    allocator->seed_size = size;
-    allocator->config.seed = copy;
-    return WORSEGPU_OK;
+    if (!knobs_read(operations, config, allocator->knobs, values, problem))
+        return WORSEGPU_INVALID_ARGUMENT; /* they were checked: not to be reached */
+    struct policy_setup setup = {
+        .config = config,
+        .knobs = values,
+        .random = &allocator->random,
+        .hash = *hash,
+        .memory = allocator->memory,
+    };
+    return operations->create(&setup, &allocator->policy);
 }
 
 /* The parts after the seed; what was set up before a failure is released by worsegpu_destroy. */
@@ -52,15 +82,7 @@ static int make_parts(worsegpu_allocator *allocator, const struct entropy *entro
         trace_init(&allocator->trace, (size_t)allocator->config.trace_limit, allocator->memory);
     if (status != WORSEGPU_OK)
         return status;
-    const struct policy_operations *operations = policy_find(allocator->config.policy);
-    allocator->config.policy = operations->name;
-    struct policy_setup setup = {
-        .config = &allocator->config,
-        .random = &allocator->random,
-        .hash = keys[1],
-        .memory = allocator->memory,
-    };
-    return operations->create(&setup, &allocator->policy);
+    return make_policy(allocator, &keys[1]);
 }
 
 int allocator_create(const struct worsegpu_config *config, const struct entropy *entropy,
@@ -108,6 +130,7 @@ void worsegpu_destroy(worsegpu_allocator *allocator)
     trace_release(&allocator->trace);
     handle_table_release(&allocator->live);
     memory_release_array(allocator->memory, allocator->seed, allocator->seed_size, 1);
+    memory_release_array(allocator->memory, allocator->knobs, allocator->knobs_size, 1);
     pthread_mutex_destroy(&allocator->mutex);
     explicit_bzero(&allocator->secrets, sizeof(allocator->secrets));
     memory_release_array(allocator->memory, allocator, 1, sizeof(*allocator));

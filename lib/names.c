@@ -26,6 +26,14 @@ const char *worsegpu_operation_name(enum worsegpu_operation operation)
         return "free";
     case WORSEGPU_FAULT:
         return "fault";
+    case WORSEGPU_RECORD_STREAM:
+        return "record_stream";
+    case WORSEGPU_EVENT_DONE:
+        return "event_done";
+    case WORSEGPU_EMPTY_CACHE:
+        return "empty_cache";
+    case WORSEGPU_OPERATIONS:
+        break;
     }
     return NULL;
 }

@@ -22,7 +22,6 @@
 
 struct device_source;
 struct device_watch;
-struct handle_table;
 struct policy; /* each policy has its own; the first member is its operations */
 struct statistics_sink;
 
@@ -109,8 +108,8 @@ struct policy_measures {
 typedef void (*policy_visit)(void *context, const struct policy_placement *placement);
 struct policy_live {
     void (*each)(const struct policy_live *live, policy_visit visit, void *context);
-    const struct handle_table *table; /* the façade's */
-    uint64_t largest_capacity_bytes;  /* so far: more was never reserved */
+    const void *context;             /* each's own */
+    uint64_t largest_capacity_bytes; /* so far: more was never reserved */
 };
 
 /* One block, for each_block. */

@@ -64,8 +64,13 @@ static void copy_out(const struct trace *trace, size_t at, uint64_t sequence,
     event->reason = (enum worsegpu_reason)record->reason;
     event->released = record->released;
     event->stream_given = record->stream_given;
+    event->upper = record->upper;
+    event->newest = record->newest;
     event->allocation_id = record->allocation_id;
-    event->requested_bytes = record->requested_bytes;
+    bool counts = event->operation == WORSEGPU_EVENT_DONE;
+    event->requested_bytes = counts ? 0 : record->requested_bytes;
+    event->count = counts ? record->requested_bytes : 0;
+    event->alignment = record->alignment ? UINT64_C(1) << (record->alignment - 1) : 0;
     event->reserved_bytes = record->reserved_bytes;
     event->stream = record->stream;
     event->client = record->client;

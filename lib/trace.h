@@ -16,13 +16,13 @@
 /* An event without what follows from its place in the ring (its sequence). */
 struct trace_record {
     uint64_t allocation_id;
-    uint64_t requested_bytes;
+    uint64_t requested_bytes; /* of an event_done: its count */
     uint64_t reserved_bytes;
     uint64_t stream;
     uint64_t client;
-    uint32_t user;
     uint64_t time_us;
-    uint64_t rule;     /* of a fault */
+    uint64_t rule; /* of a fault */
+    uint32_t user;
     uint8_t operation; /* enum worsegpu_operation */
     uint8_t action;    /* enum worsegpu_fault_action, of a fault */
     uint8_t device;    /* enum worsegpu_device */
@@ -30,7 +30,14 @@ struct trace_record {
     uint8_t tag_bytes;
     bool released;
     bool stream_given;
+    bool upper;
+    bool newest;
+    uint8_t alignment; /* 0: none; else one more than its logarithm to base 2 */
 };
+
+/* The ring is taken whole: a field that makes it larger costs every allocator that keeps a trace.
+ */
+_Static_assert(sizeof(struct trace_record) == 72, "a record is as small as it can be");
 
 struct trace_tag {
     char text[WORSEGPU_MAX_TAG_BYTES];

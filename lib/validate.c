@@ -13,7 +13,7 @@ struct live_sums {
 
 static void visit_live(const struct policy_live *live, policy_visit visit, void *context)
 {
-    const struct handle_table *table = live->table;
+    const struct handle_table *table = live->context;
     for (size_t i = 0; i < table->length; i++) {
         const struct handle_record *record = &table->records[i];
         if (record->skip != 0 || record->device != WORSEGPU_GPU)
@@ -114,15 +114,16 @@ static void check_trace(const worsegpu_allocator *allocator, struct audit *audit
                          trace->count <= trace->limit && trace->count <= trace->last_sequence &&
                          trace->next < trace->limit + (trace->limit == 0)))
         return;
-    uint64_t events =
-        counters->allocate_calls + counters->free_calls + counters->oom_failures + counters->faults;
+    uint64_t events = counters->allocate_calls + counters->free_calls + counters->oom_failures +
+                      counters->faults + counters->tellings;
     audit_check(audit, INVARIANT_trace_sequence,
                 trace->last_sequence == (trace->limit > 0 ? events : 0));
     uint64_t before = 0;
     for (size_t age = trace->count; age-- > 0;) {
         const struct trace_record *event = trace_at(trace, age);
         audit_check(audit, INVARIANT_trace_order,
-                    event->operation <= WORSEGPU_FAULT && event->action < WORSEGPU_FAULT_ACTIONS &&
+                    event->operation < WORSEGPU_OPERATIONS &&
+                        event->action < WORSEGPU_FAULT_ACTIONS &&
                         event->tag_bytes <= WORSEGPU_MAX_TAG_BYTES);
         if (event->operation != WORSEGPU_ALLOCATE)
             continue;
@@ -139,7 +140,7 @@ int worsegpu_validate(worsegpu_allocator *allocator, uint64_t *checks, const cha
     allocator_lock(allocator);
     struct policy_live live = {
         .each = visit_live,
-        .table = &allocator->live,
+        .context = &allocator->live,
         .largest_capacity_bytes = allocator->largest_capacity_bytes,
     };
     int status = allocator->policy->operations->check(allocator->policy, &live, &audit);

@@ -37,6 +37,8 @@ extern "C" {
 #define WORSEGPU_MAX_SEED_DIGITS 4300
 #define WORSEGPU_MAX_TAG_BYTES 64
 #define WORSEGPU_MAX_LIVE_LIMIT UINT64_C(1000000000)
+#define WORSEGPU_MAX_KNOBS_BYTES 4096
+#define WORSEGPU_MAX_ALIGNMENT (UINT64_C(1) << 32)
 
 enum worsegpu_status {
     WORSEGPU_NO_ENTROPY = -2, /* the system gave no random bytes */
@@ -72,7 +74,11 @@ enum worsegpu_operation {
     WORSEGPU_ALLOCATE,
     WORSEGPU_ALLOCATE_FAILED,
     WORSEGPU_FREE,
-    WORSEGPU_FAULT /* something was made to fail on purpose: worsegpu_record_fault */
+    WORSEGPU_FAULT, /* something was made to fail on purpose: worsegpu_record_fault */
+    WORSEGPU_RECORD_STREAM,
+    WORSEGPU_EVENT_DONE,
+    WORSEGPU_EMPTY_CACHE,
+    WORSEGPU_OPERATIONS /* how many there are */
 };
 
 enum worsegpu_reason {
@@ -106,12 +112,31 @@ WORSEGPU_API const char *worsegpu_policy_name(size_t index);
 /* One sentence about a policy; NULL when there is none of that name. */
 WORSEGPU_API const char *worsegpu_policy_summary(const char *name);
 
+/* What can be set on a policy. All texts are static. */
+struct worsegpu_knob {
+    const char *name;
+    const char *type; /* "bytes", "count", "number" (0 to 1), "yesno" (true or false), "choice"
+                         or "text" */
+    const char *default_text; /* "none": not set, which can be written too */
+    uint64_t minimum;         /* of a bytes or count; of a text its longest in `maximum` */
+    uint64_t maximum;
+    const char *choices; /* the words of a choice, separated by blanks; NULL for other types */
+    const char *meaning; /* one line */
+};
+
+/* The knob of a policy with index 0, 1, ...; false after the last, and when there is no policy of
+ * that name. */
+WORSEGPU_API bool worsegpu_policy_knob(const char *policy, size_t index,
+                                       struct worsegpu_knob *knob);
+
 /* ------------------------------------------------------------------------------ configuration */
 
 /* All that can be chosen. Checked and copied by worsegpu_create; fixed from then on, but for
  * gpu_capacity: worsegpu_resize. */
 struct worsegpu_config {
-    const char *policy;         /* "worse", "reference"; default "worse" */
+    const char *policy;         /* worsegpu_policy_name; default "worse" */
+    const char *knobs;          /* the policy's, "NAME=VALUE NAME=VALUE" of printable ASCII, at most
+                                   WORSEGPU_MAX_KNOBS_BYTES; NULL or empty: all have their defaults */
     uint64_t gpu_capacity;      /* bytes, 1 to WORSEGPU_MAX_BYTES; default 64 MiB */
     double gpu_probability;     /* of trying the GPU at all, 0 to 1; default 0.65 */
     double forget_probability;  /* of a GPU free being lost, 0 to 1; default 0.20 */
@@ -131,9 +156,20 @@ WORSEGPU_API void worsegpu_config_default(struct worsegpu_config *config);
 
 /* Checks a configuration without making anything. WORSEGPU_OK, or WORSEGPU_INVALID_ARGUMENT with
  * *field (may be NULL) naming the first bad member and *expected (may be NULL) saying what it must
- * be, both static texts. Checked in the order above. */
+ * be, both static texts. Checked in the order above, `knobs` last: worsegpu_knobs_check says more
+ * of them. */
 WORSEGPU_API int worsegpu_config_check(const struct worsegpu_config *config, const char **field,
                                        const char **expected);
+
+enum {
+    WORSEGPU_PROBLEM_SIZE = 320 /* room for a sentence about knobs, NUL included */
+};
+
+/* Checks the knobs of a configuration whose other members are fine. WORSEGPU_OK, or
+ * WORSEGPU_INVALID_ARGUMENT with a sentence in `problem` that names the knob and says what it must
+ * be. */
+WORSEGPU_API int worsegpu_knobs_check(const struct worsegpu_config *config,
+                                      char problem[WORSEGPU_PROBLEM_SIZE]);
 
 typedef struct worsegpu_allocator worsegpu_allocator;
 
@@ -145,9 +181,9 @@ WORSEGPU_API int worsegpu_create(const struct worsegpu_config *config,
 /* Ends it with all that it holds. NULL is fine. */
 WORSEGPU_API void worsegpu_destroy(worsegpu_allocator *allocator);
 
-/* Its configuration as it stands: all texts belong to the allocator; `seed` is the one in force, as
- * it was given or as it was drawn. Where another thread may resize it, gpu_capacity is to be read
- * from a snapshot instead. */
+/* Its configuration as it stands: all texts belong to the allocator; `knobs` is never NULL; `seed`
+ * is the one in force, as it was given or as it was drawn. Where another thread may resize it,
+ * gpu_capacity is to be read from a snapshot instead. */
 WORSEGPU_API const struct worsegpu_config *
 worsegpu_configuration(const worsegpu_allocator *allocator);
 
@@ -180,6 +216,9 @@ struct worsegpu_request {
     uint64_t requested_bytes; /* 1 to max_request_bytes */
     uint64_t stream;          /* the stream it is for; the policies of real allocators use it */
     bool stream_given;        /* whether the event shall show it */
+    bool upper;               /* from the upper end, where the policy has two ends */
+    uint64_t alignment; /* of the offset: a power of two of at most WORSEGPU_MAX_ALIGNMENT, or 0;
+                           for the policies that take one from a request */
     const char *tag;  /* the caller's own name for it, NULL for none; copied, not NUL-terminated */
     size_t tag_bytes; /* 1 to WORSEGPU_MAX_TAG_BYTES with a tag */
     uint64_t client;  /* who asks, for the event */
@@ -234,11 +273,61 @@ struct worsegpu_release {
 WORSEGPU_API int worsegpu_free(worsegpu_allocator *allocator, const struct worsegpu_handle *handle,
                                uint64_t client, uint64_t time_us, struct worsegpu_release *release);
 
+/* How to free. Zero it first. */
+struct worsegpu_freeing {
+    uint64_t stream;   /* on which it is freed: some policies keep its block for that stream */
+    bool stream_given; /* false: on the one it was allocated for */
+    bool forget;       /* as worsegpu_forget */
+    uint64_t client;   /* these two are for the event, as with worsegpu_free */
+    uint64_t time_us;
+};
+
+/* Frees as worsegpu_free, on a stream. */
+WORSEGPU_API int worsegpu_free_on(worsegpu_allocator *allocator,
+                                  const struct worsegpu_handle *handle,
+                                  const struct worsegpu_freeing *how,
+                                  struct worsegpu_release *release);
+
 /* Frees as worsegpu_free, but with any policy the block is forgotten for certain, and no draw is
  * spent. On the host there is nothing to forget: it is released. */
 WORSEGPU_API int worsegpu_forget(worsegpu_allocator *allocator,
                                  const struct worsegpu_handle *handle, uint64_t client,
                                  uint64_t time_us, struct worsegpu_release *release);
+
+/* ------------------------------------------------------------------------------ streams, cache */
+
+/* What a program tells an allocator besides. With a policy that has no use for it nothing happens,
+ * and *used (may be NULL) is false; the event is recorded all the same, so that a trace is of use
+ * with every policy. */
+
+/* Who tells it, for the event. */
+struct worsegpu_teller {
+    uint64_t client;
+    uint32_t user;
+    uint64_t time_us;
+};
+
+/* The allocation is used on another stream too: once freed, its block waits until that stream has
+ * come so far. WORSEGPU_OK; WORSEGPU_UNKNOWN_HANDLE, WORSEGPU_NO_MEMORY: nothing has changed. On
+ * the host it is of no use. */
+WORSEGPU_API int worsegpu_record_stream(worsegpu_allocator *allocator,
+                                        const struct worsegpu_handle *handle, uint64_t stream,
+                                        const struct worsegpu_teller *teller, bool *used);
+
+#define WORSEGPU_ALL_EVENTS UINT64_MAX
+
+/* The `count` oldest events of a stream that the device has not completed yet are completed; with
+ * `newest` the newest ones. WORSEGPU_ALL_EVENTS: all. The policy notices when it would. */
+WORSEGPU_API void worsegpu_event_done(worsegpu_allocator *allocator, uint64_t stream,
+                                      uint64_t count, bool newest,
+                                      const struct worsegpu_teller *teller, bool *used);
+
+/* Everything cached goes back to the device. *given_back (may be NULL): how many bytes that are. */
+WORSEGPU_API void worsegpu_empty_cache(worsegpu_allocator *allocator,
+                                       const struct worsegpu_teller *teller, uint64_t *given_back,
+                                       bool *used);
+
+/* ------------------------------------------------------------------------------ resize, faults */
 
 /* Gives the fake GPU another capacity, 1 to WORSEGPU_MAX_BYTES bytes. What is reserved stays
  * reserved, even if it is more than that: then free blocks are still used again, but nothing new
@@ -302,10 +391,35 @@ struct worsegpu_snapshot {
     uint64_t oom_failures;         /* allocations refused for that */
     uint64_t faults;               /* calls of worsegpu_record_fault, in all */
     uint64_t last_sequence;        /* of the newest event recorded */
+    uint64_t gpu_pending;          /* part of gpu_free: freed, but waiting for events of streams */
+    uint64_t gpu_segments;   /* pieces that the policy holds of the device; 0 where it takes none */
+    uint64_t device_calls;   /* pieces taken from the device and given back, in all */
+    uint64_t device_retries; /* flushes of the cache before another try, in all */
 };
 
 WORSEGPU_API void worsegpu_snapshot(worsegpu_allocator *allocator,
                                     struct worsegpu_snapshot *snapshot);
+
+/* The largest free block: with gpu_free it says how far free memory is in pieces. false where the
+ * policy has no such thing (*bytes is 0). Mostly O(1) or O(log n); "worse" goes through the sizes
+ * of its blocks, or with WORSEGPU_SCAN_WALKED through the blocks, when the largest one was taken
+ * since it was asked last. */
+WORSEGPU_API bool worsegpu_largest_free(worsegpu_allocator *allocator, uint64_t *bytes);
+
+/* A policy's own figures, under the names of the allocator that it models: told one by one, in an
+ * order that does not change. Names are static texts. None of the functions may be NULL; the
+ * allocator is locked meanwhile: it must not be used. */
+struct worsegpu_figures {
+    void *context;
+    void (*count)(void *context, const char *name, uint64_t value);
+    void (*number)(void *context, const char *name, double value);
+    void (*none)(void *context, const char *name); /* there is no such figure now */
+    void (*values)(void *context, const char *name, const uint64_t *values, size_t count);
+};
+
+/* false: the policy has none, and nothing was told. */
+WORSEGPU_API bool worsegpu_statistics(worsegpu_allocator *allocator,
+                                      const struct worsegpu_figures *figures);
 
 /* Writes a fragmentation as the reference prints it in JSON: the shortest text that reads back,
  * always with a point ("0.0", "0.49", "1.0"). `text` has room for 8 bytes. */
@@ -315,14 +429,19 @@ WORSEGPU_API void worsegpu_fragmentation_to_text(double fragmentation, char text
 struct worsegpu_event {
     uint64_t sequence; /* 1, 2, ... without a gap, also over events that were dropped */
     enum worsegpu_operation operation;
-    enum worsegpu_device device; /* WORSEGPU_GPU in a fault, where it says nothing */
+    enum worsegpu_device device; /* WORSEGPU_GPU where it says nothing: in a fault, an event_done
+                                    and an empty_cache */
     enum worsegpu_reason reason;
     bool released; /* of a free */
     bool stream_given;
-    uint64_t allocation_id;   /* 0 in an allocate_failed, and in a fault about none */
+    bool upper;               /* of an allocate or allocate_failed */
+    bool newest;              /* of an event_done */
+    uint64_t allocation_id;   /* 0 in an allocate_failed, and in what is about none */
     uint64_t requested_bytes; /* of an allocate, allocate_failed or fault */
     uint64_t reserved_bytes;  /* of an allocate */
-    uint64_t stream;
+    uint64_t alignment;       /* of an allocate or allocate_failed; 0: none given */
+    uint64_t count;           /* of an event_done */
+    uint64_t stream;          /* of a free: the one it was freed on */
     uint64_t client;
     uint32_t user; /* whose the allocation is, as worsegpu_allocate was told */
     uint64_t time_us;

@@ -9,7 +9,7 @@ enum {
     PROTO_MAX_ID_BYTES = 64,      /* a string id, of its decoded UTF-8 */
     PROTO_MAX_ECHO_BYTES = 256,   /* how much of a client's wrong name an error repeats */
     PROTO_MAX_PAGE = 1000,        /* events or allocations in one answer */
-    PROTO_MAX_ERROR_TEXT = 256    /* longest message of an error, NUL included */
+    PROTO_MAX_ERROR_TEXT = 384    /* longest message of an error, NUL included */
 };
 
 #define PROTO_MAX_SAFE_INTEGER INT64_C(9007199254740991) /* 2^53 - 1 */

@@ -235,8 +235,9 @@ static void sort_keys(const char *text, struct strict_json_key *keys, size_t cou
 static enum strict_json_result end_keys(struct reader *reader, size_t first)
 {
     struct strict_json *json = reader->json;
-    struct strict_json_key *keys = json->keys + first;
     size_t count = json->key_count - first;
+    /* Nothing may be added to a NULL, not even 0. */
+    struct strict_json_key *keys = count > 0 ? json->keys + first : NULL;
     json->key_count = first;
     bool sorted = count > FEW_KEYS;
     if (sorted)

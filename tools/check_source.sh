@@ -85,13 +85,13 @@ may_include() { # FOLDER "FOLDERS IT MAY USE" "SYSTEM HEADERS IT MAY NOT"
     [ -d "$room/code/$1" ] || return 0
     allowed=$(printf '%s' "$2" | tr ' ' '|')
     in_code '^ *# *include *"' "$1" |
-        grep -vE "\"(($allowed)/[a-z_/]+\.(h|def)|worsegpu(_memory|_client)?\.h)\"" |
+        grep -vE "\"(($allowed)/[a-z_/]+\.(h|def)|worsegpu(_memory|_client|_client_rules)?\.h)\"" |
         breach "an arrow that points up: $1 may use $2"
     [ -z "$3" ] || in_code "^ *# *include *<($3)>" "$1" | breach "$1 must not know this header"
     case $1 in
-    base | proto) in_code '^ *# *include *"worsegpu(_client)?\.h"' "$1" ;;
+    base | proto) in_code '^ *# *include *"worsegpu(_client|_client_rules)?\.h"' "$1" ;;
     client) in_code '^ *# *include *"worsegpu\.h"' "$1" ;;
-    lib) in_code '^ *# *include *"worsegpu_client\.h"' "$1" ;;
+    lib) in_code '^ *# *include *"worsegpu_client(_rules)?\.h"' "$1" ;;
     esac | breach "an arrow that points up"
 }
 may_include base "base" "uv\.h|cjson/cJSON\.h|ini\.h"

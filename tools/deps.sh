@@ -25,6 +25,7 @@ lint         clang-format     program clang-format
 lint         clang-tidy       program clang-tidy
 lint         cppcheck         program cppcheck
 lint         shellcheck       program shellcheck
+fuzz         clang            program clang
 valgrind     valgrind         program valgrind
 coverage     gcovr            program gcovr
 acceptance   python3          program python3

@@ -46,8 +46,10 @@ cat >"$room/wanted" <<END
 ./bin/worse-gpu-benchmark
 ./bin/worse-gpu-demo
 ./bin/worsegpu-cli
+./bin/worsegpu-lab
 ./include/worsegpu.h
 ./include/worsegpu_client.h
+./include/worsegpu_client_rules.h
 ./include/worsegpu_memory.h
 ./lib/libworsegpu-client.a
 ./lib/libworsegpu-client.so

@@ -6,15 +6,16 @@
 #include <string.h>
 
 #include "base/bytes_text.h"
+#include "client/cli/handle_operand.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
 #include "client/cli/signals.h"
 #include "client/cli/size_operand.h"
 #include "console/table.h"
 #include "proto/json_writer.h"
-#include "proto/limits.h"
 
 #define MAX_COUNT UINT64_C(1000000)
+#define MAX_ALIGNMENT (UINT64_C(1) << 32)
 
 enum {
     IN_FLIGHT = 256 /* requests sent ahead of their answers */
@@ -47,9 +48,13 @@ static int check(struct alloc *alloc)
         if (status != CLI_FINE)
             return status;
     }
-    if (arguments_have(arguments, OPTION_stream) &&
-        arguments->values.stream > (uint64_t)PROTO_MAX_SAFE_INTEGER)
-        return report_usage(cli, "--stream is 0 to 9007199254740991", NULL);
+    int status = CLI_FINE;
+    if (!stream_option_is_fine(cli, &status))
+        return status;
+    uint64_t alignment =
+        arguments_have(arguments, OPTION_alignment) ? arguments->values.alignment : 0;
+    if ((alignment & (alignment - 1)) != 0 || alignment > MAX_ALIGNMENT)
+        return report_usage(cli, "--alignment is a power of two, at most 4294967296", NULL);
     if (__builtin_mul_overflow(alloc->count, (uint64_t)arguments->operand_count, &alloc->total))
         return report_usage(cli, "those are too many allocations", NULL);
     if (arguments->values.tag && alloc->total > 1)
@@ -70,6 +75,10 @@ static int queue_next(struct alloc *alloc, struct worsegpu_client_error *error)
         json_writer_member_text(params, "tag", arguments->values.tag);
     if (arguments_have(arguments, OPTION_stream))
         json_writer_member_u64(params, "stream", arguments->values.stream);
+    if (arguments_have(arguments, OPTION_alignment))
+        json_writer_member_u64(params, "alignment", arguments->values.alignment);
+    if (arguments->values.upper)
+        json_writer_member_bool(params, "upper", true);
     if (!arguments->values.hold)
         json_writer_member_bool(params, "detached", true);
     if (arguments->values.allocator)

@@ -12,7 +12,7 @@
 typedef int (*command_function)(struct cli *cli);
 
 static const command_function FUNCTIONS[COMMANDS] = {
-#define COMMAND(name, reading, operands, least, most, summary, details, example)                   \
+#define COMMAND(name, text, reading, operands, least, most, summary, details, example)             \
     [COMMAND_##name] = perform_##name,
 #include "client/cli/commands.def"
 };

@@ -7,8 +7,8 @@
 
 #include "base/worsegpu_memory.h"
 #include "client/cli/arguments.h"
-#include "console/output.h"
 #include "client/worsegpu_client.h"
+#include "console/output.h"
 
 enum cli_exit {
     CLI_FINE = 0,
@@ -38,7 +38,7 @@ int benchmark_main(int argc, char **argv, const struct worsegpu_memory *memory, 
                    FILE *errors);
 
 /* One for each line of commands.def: does its work and returns the exit status. */
-#define COMMAND(name, reading, operands, least, most, summary, details, example)                   \
+#define COMMAND(name, text, reading, operands, least, most, summary, details, example)             \
     int perform_##name(struct cli *cli);
 #include "client/cli/commands.def"
 

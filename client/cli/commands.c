@@ -27,9 +27,9 @@ static const struct taking TAKING[] = {
 };
 
 static const struct command_info COMMAND_TABLE[COMMANDS] = {
-#define COMMAND(name, reading, operands, least, most, summary, details, example)                   \
+#define COMMAND(name, text, reading, operands, least, most, summary, details, example)             \
     [COMMAND_##name] = {                                                                           \
-        #name, COMMAND_READING_##reading, operands, least, most, summary, details, example},
+        text, COMMAND_READING_##reading, operands, least, most, summary, details, example},
 #include "client/cli/commands.def"
 };
 

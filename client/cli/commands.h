@@ -13,7 +13,8 @@ enum option {
 };
 
 enum command {
-#define COMMAND(name, reading, operands, least, most, summary, details, example) COMMAND_##name,
+#define COMMAND(name, text, reading, operands, least, most, summary, details, example)             \
+    COMMAND_##name,
 #include "client/cli/commands.def"
     COMMANDS /* how many there are */
 };

@@ -1,49 +1,22 @@
 /* free: gives allocations back, by handle, by number through `list`, or all detached ones. */
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/bytes_text.h"
 #include "client/cli/free_detached.h"
+#include "client/cli/handle_operand.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
-#include "proto/errors.h"
-
-/* The handle of a live allocation that we may see. */
-static int find_handle(struct cli *cli, worsegpu_client *client, uint64_t id,
-                       char handle[WORSEGPU_CLIENT_HANDLE_SIZE],
-                       struct worsegpu_client_error *error)
-{
-    struct worsegpu_client_list page = {0};
-    int status = WORSEGPU_CLIENT_OK;
-    if (id > 0)
-        status = worsegpu_client_list(client, cli_allocator(cli), id - 1, 1, &page, error);
-    if (status != WORSEGPU_CLIENT_OK)
-        return status;
-    if (page.count == 1 && page.allocations[0].allocation_id == id) {
-        memcpy(handle, page.allocations[0].handle, WORSEGPU_CLIENT_HANDLE_SIZE);
-        return WORSEGPU_CLIENT_OK;
-    }
-    memset(error, 0, sizeof(*error));
-    error->status = WORSEGPU_CLIENT_REFUSED;
-    error->code = error_code(ERROR_UNKNOWN_HANDLE);
-    snprintf(error->kind, sizeof(error->kind), "%s", error_kind_name(ERROR_UNKNOWN_HANDLE));
-    snprintf(error->message, sizeof(error->message),
-             "no live allocation %" PRIu64 " that you may see", id);
-    return error->status;
-}
 
 static int free_one(struct cli *cli, worsegpu_client *client, const char *typed,
                     struct worsegpu_client_release *release, struct worsegpu_client_error *error)
 {
     char found[WORSEGPU_CLIENT_HANDLE_SIZE];
-    const char *handle = typed;
-    uint64_t id;
-    if (count_from_text(typed, &id)) {
-        int status = find_handle(cli, client, id, found, error);
-        if (status != WORSEGPU_CLIENT_OK)
-            return status;
-        handle = found;
-    }
+    const char *handle;
+    int status = handle_operand(cli, client, typed, found, &handle, error);
+    if (status != WORSEGPU_CLIENT_OK)
+        return status;
+    if (arguments_have(&cli->arguments, OPTION_stream))
+        return worsegpu_client_free_on_stream(client, cli_allocator(cli), handle,
+                                              cli->arguments.values.stream, release, error);
     return worsegpu_client_free_handle(client, cli_allocator(cli), handle, release, error);
 }
 
@@ -115,6 +88,11 @@ int perform_free(struct cli *cli)
     if (!all && !named)
         return report_usage(cli, "free needs ID|HANDLE..., for example: worsegpu-cli free 7",
                             "try: worsegpu-cli help free");
+    if (all && arguments_have(&cli->arguments, OPTION_stream))
+        return report_usage(cli, "--stream goes with ID|HANDLE, not with --all-detached",
+                            "try: worsegpu-cli help free");
+    if (!stream_option_is_fine(cli, &status))
+        return status;
     worsegpu_client *client = cli_connect(cli, &status);
     if (!client)
         return status;

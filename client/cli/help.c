@@ -56,7 +56,7 @@ static void print_overview(struct cli *cli)
     output_text(output, "\n");
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command_info *info = command_info((enum command)i);
-        output_text(output, "  %-10s  %s\n", info->name, info->summary);
+        output_text(output, "  %-13s  %s\n", info->name, info->summary);
     }
     output_text(output, "\n");
     output_styled(output, OUTPUT_BOLD, "Options of every command");

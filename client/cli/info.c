@@ -43,9 +43,9 @@ static void add_size_value(struct table *table, const struct json_document *docu
 static int print_allocators(struct cli *cli, const struct json_document *document)
 {
     static const struct table_column COLUMNS[] = {
-        {"allocator", false}, {"policy", false},     {"shared", false},
-        {"capacity", true},   {"gpu", true},         {"forget", true},
-        {"fallback", false},  {"trace limit", true}, {"seed", false},
+        {"allocator", false}, {"policy", false}, {"shared", false},   {"capacity", true},
+        {"gpu", true},        {"forget", true},  {"fallback", false}, {"trace limit", true},
+        {"seed", false},      {"knobs", false},
     };
     struct table table;
     table_init(&table, cli->memory, &cli->output, COLUMNS, sizeof(COLUMNS) / sizeof(COLUMNS[0]));
@@ -61,6 +61,7 @@ static int print_allocators(struct cli *cli, const struct json_document *documen
         add_value(&table, document, json_document_member(allocator, "fallback_on_oom"));
         add_value(&table, document, json_document_member(allocator, "trace_limit"));
         add_value(&table, document, json_document_member(allocator, "seed"));
+        add_value(&table, document, json_document_member(allocator, "knobs"));
     }
     int status = table_end(&table);
     table_release(&table);

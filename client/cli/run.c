@@ -1,8 +1,10 @@
-/* run: sends the requests of a file over one connection and prints each answer.
+/* run: sends the requests of a file over one connection and prints each answer. Events of a trace
+ * are requests as well: replay.h.
  *
  * Sending, receiving and reading the file go on side by side in one loop, so that neither a daemon
  * that waits for us to read nor a person who types the requests holds anything up. Of the file one
- * chunk is held, and of the requests as many as fit in one chunk. */
+ * chunk is held, and of the requests as many as fit in one chunk; reading pauses where a line needs
+ * an answer that has not come yet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,50 +16,21 @@
 #include "base/memory.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
-#include "proto/framing.h"
-#include "proto/json_document.h"
-#include "proto/json_writer.h"
+#include "client/cli/run_state.h"
 
 enum {
-    CHUNK_BYTES = 64 * 1024,
-    MAX_IN_FLIGHT = 4096,     /* requests sent ahead of their answers */
-    ID_ROOM = 64,             /* longest `"id":"line-N",` */
     PROGRESS_AFTER_MS = 1000, /* no progress line before that */
     PROGRESS_EVERY_MS = 200
 };
 
-struct run {
-    struct cli *cli;
-    worsegpu_client *client;
-    int input;
-    char *chunk;
-    struct framing framing;
-    struct json_document document;
-    struct json_writer line; /* a request with its id */
-    uint64_t max_line_bytes; /* what the daemon takes, LF included */
-    uint64_t line_number;
-    uint64_t sent;
-    uint64_t answered;
-    uint64_t errors;   /* answers that were errors, and lines that were not sent */
-    uint64_t not_sent; /* too long */
-    bool printed;      /* something was */
-    bool input_ended;
-    bool finished; /* the daemon knows that no more comes */
-    bool show_progress;
-    bool progress_shown;
-    uint64_t started_ms;
-    uint64_t progress_ms; /* when it was shown last */
-    uint64_t moved_ms;    /* when an answer came last, or was first waited for */
-};
-
-static uint64_t now_ms(void)
+uint64_t run_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static int no_memory(struct worsegpu_client_error *error)
+int run_no_memory(struct worsegpu_client_error *error)
 {
     memset(error, 0, sizeof(*error));
     error->status = WORSEGPU_CLIENT_NO_MEMORY;
@@ -68,7 +41,7 @@ static int no_memory(struct worsegpu_client_error *error)
 
 /* ------------------------------------------------------------------------------ progress */
 
-static void hide_progress(struct run *run)
+void run_hide_progress(struct run *run)
 {
     if (run->progress_shown)
         fputs("\r\033[K", run->cli->output.errors);
@@ -77,7 +50,7 @@ static void hide_progress(struct run *run)
 
 static void show_progress(struct run *run)
 {
-    uint64_t now = now_ms();
+    uint64_t now = run_now_ms();
     if (!run->show_progress || now - run->started_ms < PROGRESS_AFTER_MS ||
         now - run->progress_ms < PROGRESS_EVERY_MS)
         return;
@@ -86,139 +59,6 @@ static void show_progress(struct run *run)
     fflush(run->cli->output.errors);
     run->progress_shown = true;
     run->progress_ms = now;
-}
-
-/* ------------------------------------------------------------------------------ requests */
-
-/* Whether a line is an object without an id. 1, 0, or no memory. */
-static int wants_id(struct run *run, const char *line, size_t length,
-                    struct worsegpu_client_error *error)
-{
-    switch (json_document_read(&run->document, line, length)) {
-    case STRICT_JSON_NO_MEMORY:
-        return no_memory(error);
-    case STRICT_JSON_REFUSED:
-        return 0; /* the daemon says what is wrong with it */
-    case STRICT_JSON_FINE:
-    default:
-        break;
-    }
-    const cJSON *root = run->document.root;
-    return cJSON_IsObject(root) && !json_document_member(root, "id") ? 1 : 0;
-}
-
-/* Puts the line with its id into run->line. */
-static int add_id(struct run *run, const char *line, size_t length,
-                  struct worsegpu_client_error *error)
-{
-    char id[ID_ROOM];
-    bool empty = run->document.root->child == NULL;
-    size_t brace = (size_t)((const char *)memchr(line, '{', length) - line) + 1;
-    int id_length = snprintf(id, sizeof(id), "\"id\":\"line-%" PRIu64 "\"%s", run->line_number,
-                             empty ? "" : ",");
-    json_writer_cut(&run->line, 0);
-    if (json_writer_reserve(&run->line, length + (size_t)id_length) < 0)
-        return no_memory(error);
-    char *out = run->line.data;
-    memcpy(out, line, brace);
-    memcpy(out + brace, id, (size_t)id_length);
-    memcpy(out + brace + (size_t)id_length, line + brace, length - brace);
-    run->line.length = length + (size_t)id_length;
-    return WORSEGPU_CLIENT_OK;
-}
-
-static void complain_too_long(struct run *run)
-{
-    hide_progress(run);
-    output_complaint(&run->cli->output, run->cli->program,
-                     "line %" PRIu64 " is longer than the %" PRIu64
-                     " bytes that the daemon takes, its id and line end included: not sent",
-                     run->line_number, run->max_line_bytes);
-    run->errors++;
-    run->not_sent++;
-}
-
-static bool is_empty(const char *line, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (line[i] != ' ' && line[i] != '\t')
-            return false;
-    }
-    return true;
-}
-
-static int queue_request(struct run *run, const char *line, size_t length,
-                         struct worsegpu_client_error *error)
-{
-    if (is_empty(line, length))
-        return WORSEGPU_CLIENT_OK;
-    int status = wants_id(run, line, length, error);
-    if (status == 1) {
-        status = add_id(run, line, length, error);
-        line = run->line.data;
-        length = run->line.length;
-    }
-    if (status != WORSEGPU_CLIENT_OK)
-        return status;
-    if (length + 1 > run->max_line_bytes) {
-        complain_too_long(run);
-        return WORSEGPU_CLIENT_OK;
-    }
-    status = worsegpu_client_queue_line(run->client, line, length, error);
-    if (status == WORSEGPU_CLIENT_OK) {
-        if (run->sent == run->answered)
-            run->moved_ms = now_ms();
-        run->sent++;
-    }
-    return status;
-}
-
-/* Queues every whole line of the chunk that was just read. */
-static int queue_lines(struct run *run, struct worsegpu_client_error *error)
-{
-    const char *line;
-    size_t length;
-    for (;;) {
-        int status = WORSEGPU_CLIENT_OK;
-        enum framing_result result = framing_next(&run->framing, &line, &length);
-        if (result == FRAMING_MORE)
-            return framing_keep(&run->framing) < 0 ? no_memory(error) : WORSEGPU_CLIENT_OK;
-        if (result == FRAMING_NO_MEMORY)
-            return no_memory(error);
-        run->line_number++;
-        if (result == FRAMING_TOO_LONG)
-            complain_too_long(run);
-        else
-            status = queue_request(run, line, length, error);
-        if (status != WORSEGPU_CLIENT_OK)
-            return status;
-    }
-}
-
-/* Reads one chunk of the file. */
-static int read_input(struct run *run, struct worsegpu_client_error *error)
-{
-    ssize_t got = read(run->input, run->chunk, CHUNK_BYTES);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN))
-        return WORSEGPU_CLIENT_OK;
-    if (got < 0) {
-        memset(error, 0, sizeof(*error));
-        error->status = WORSEGPU_CLIENT_INVALID_ARGUMENT;
-        snprintf(error->kind, sizeof(error->kind), "unreadable");
-        snprintf(error->message, sizeof(error->message), "cannot read the script: %s",
-                 strerrordesc_np(errno));
-        return error->status;
-    }
-    if (got == 0) {
-        run->input_ended = true;
-        /* People forget the last line end; for the daemon a line without one is none. */
-        if (!framing_in_line(&run->framing))
-            return WORSEGPU_CLIENT_OK;
-        run->chunk[0] = '\n';
-        got = 1;
-    }
-    framing_feed(&run->framing, run->chunk, (size_t)got);
-    return queue_lines(run, error);
 }
 
 /* ------------------------------------------------------------------------------ answers */
@@ -239,7 +79,7 @@ static int judge_answer(struct run *run, const char *line, size_t length, bool *
 {
     switch (json_document_read(&run->document, line, length)) {
     case STRICT_JSON_NO_MEMORY:
-        return no_memory(error);
+        return run_no_memory(error);
     case STRICT_JSON_REFUSED:
         return bad_reply(error, "a line that is not strict JSON");
     case STRICT_JSON_FINE:
@@ -258,7 +98,8 @@ static int judge_answer(struct run *run, const char *line, size_t length, bool *
         return bad_reply(error, "an answer with neither a result nor an error, or with both");
     if (run->answered == run->sent)
         return bad_reply(error, "an answer to nothing");
-    run->errors += failed;
+    bool as_recorded = replay_note_answer(&run->replay, root);
+    run->errors += failed && !as_recorded;
     return WORSEGPU_CLIENT_OK;
 }
 
@@ -272,7 +113,7 @@ static int print_answers(struct run *run, struct worsegpu_client_error *error)
         int status = worsegpu_client_next_line(run->client, &line, &length, error);
         if (status != WORSEGPU_CLIENT_OK || !line)
             return status;
-        hide_progress(run);
+        run_hide_progress(run);
         status = judge_answer(run, line, length, &is_answer, error);
         if (status != WORSEGPU_CLIENT_OK)
             return status;
@@ -285,7 +126,7 @@ static int print_answers(struct run *run, struct worsegpu_client_error *error)
         if (!is_answer)
             continue;
         run->answered++;
-        run->moved_ms = now_ms();
+        run->moved_ms = run_now_ms();
     }
 }
 
@@ -293,7 +134,7 @@ static int print_answers(struct run *run, struct worsegpu_client_error *error)
 
 static bool wants_input(const struct run *run)
 {
-    return !run->input_ended && worsegpu_client_unsent(run->client) < CHUNK_BYTES &&
+    return !run->input_ended && !run->paused && worsegpu_client_unsent(run->client) < CHUNK_BYTES &&
            run->sent - run->answered < MAX_IN_FLIGHT;
 }
 
@@ -307,7 +148,7 @@ static int check_timeout(const struct run *run, struct worsegpu_client_error *er
     const struct arguments *arguments = &run->cli->arguments;
     uint64_t limit = arguments_have(arguments, OPTION_timeout) ? arguments->values.timeout
                                                                : CLI_DEFAULT_TIMEOUT_MS;
-    if (limit == 0 || !waits_for_daemon(run) || now_ms() - run->moved_ms < limit)
+    if (limit == 0 || !waits_for_daemon(run) || run_now_ms() - run->moved_ms < limit)
         return WORSEGPU_CLIENT_OK;
     memset(error, 0, sizeof(*error));
     error->status = WORSEGPU_CLIENT_TIMEOUT;
@@ -336,10 +177,11 @@ static int wait_for_any(struct run *run, bool *input_ready, struct worsegpu_clie
 /* Once all is read and sent, says so; the daemon then answers the rest and closes. */
 static int finish_sending(struct run *run, struct worsegpu_client_error *error)
 {
-    if (!run->input_ended || run->finished || worsegpu_client_unsent(run->client) > 0)
+    if (!run->input_ended || run->paused || run->finished ||
+        worsegpu_client_unsent(run->client) > 0)
         return WORSEGPU_CLIENT_OK;
     run->finished = true;
-    run->moved_ms = now_ms();
+    run->moved_ms = run_now_ms();
     return worsegpu_client_finish(run->client, error);
 }
 
@@ -364,13 +206,15 @@ static int exchange(struct run *run, struct worsegpu_client_error *error)
     int status = WORSEGPU_CLIENT_OK;
     while (status == WORSEGPU_CLIENT_OK && !worsegpu_client_has_ended(run->client)) {
         if (input_ready && wants_input(run))
-            status = read_input(run, error);
+            status = run_read_input(run, error);
         if (status == WORSEGPU_CLIENT_OK)
             status = worsegpu_client_advance(run->client, error);
         if (status == WORSEGPU_CLIENT_CLOSED)
             status = WORSEGPU_CLIENT_OK; /* the loop ends by itself */
         if (status == WORSEGPU_CLIENT_OK)
             status = print_answers(run, error);
+        if (status == WORSEGPU_CLIENT_OK && run->paused)
+            status = run_queue_lines(run, error);
         if (status == WORSEGPU_CLIENT_OK)
             status = finish_sending(run, error);
         if (status != WORSEGPU_CLIENT_OK || worsegpu_client_has_ended(run->client))
@@ -406,23 +250,30 @@ static int start(struct run *run, struct worsegpu_client_error *error)
     json_document_init(&run->document, memory);
     json_writer_init(&run->line, memory, SIZE_MAX / 2);
     framing_init(&run->framing, memory, CHUNK_BYTES);
-    run->chunk = memory_allocate_array(memory, CHUNK_BYTES, 1);
-    if (!run->chunk)
-        return no_memory(error);
+    trace_lines_init(&run->lines);
+    if (replay_init(&run->replay, memory) != 0)
+        return run_no_memory(error);
+    char *room = memory_allocate_array(memory, TRACE_LINES_ROOM + CHUNK_BYTES, 1);
+    if (!room)
+        return run_no_memory(error);
+    run->chunk = room + TRACE_LINES_ROOM;
     int status = worsegpu_client_info(run->client, &info, error);
     if (status != WORSEGPU_CLIENT_OK)
         return status;
     run->max_line_bytes = info.max_line_bytes;
     run->framing.max_line_bytes = (size_t)info.max_line_bytes;
-    run->started_ms = run->moved_ms = run->progress_ms = now_ms();
+    run->started_ms = run->moved_ms = run->progress_ms = run_now_ms();
     run->show_progress = isatty(fileno(run->cli->output.errors)) == 1;
     return WORSEGPU_CLIENT_OK;
 }
 
 static void stop(struct run *run)
 {
-    hide_progress(run);
-    memory_release_array(run->cli->memory, run->chunk, CHUNK_BYTES, 1);
+    run_hide_progress(run);
+    if (run->chunk)
+        memory_release_array(run->cli->memory, run->chunk - TRACE_LINES_ROOM,
+                             TRACE_LINES_ROOM + CHUNK_BYTES, 1);
+    replay_release(&run->replay);
     framing_release(&run->framing);
     json_writer_release(&run->line);
     json_document_release(&run->document);
@@ -438,6 +289,7 @@ static int run_all(struct run *run)
         status = exchange(run, &error);
     stop(run);
     output_text(&cli->output, "%s", cli->output.json ? "]" : "");
+    run_report_replay(run);
     int outcome = run->errors > 0 ? CLI_REFUSED : CLI_FINE;
     if (status != WORSEGPU_CLIENT_OK) {
         if (cli->output.json) {

@@ -59,6 +59,10 @@ static int print_table(struct cli *cli, const struct worsegpu_client_snapshot *s
         {"oom_failures", COUNT, snapshot->detail.oom_failures},
         {"faults", COUNT, snapshot->detail.faults},
         {"last_sequence", COUNT, snapshot->detail.last_sequence},
+        {"gpu_pending", BYTES, snapshot->detail.gpu_pending},
+        {"gpu_segments", COUNT, snapshot->detail.gpu_segments},
+        {"device_calls", COUNT, snapshot->detail.device_calls},
+        {"device_retries", COUNT, snapshot->detail.device_retries},
     };
     const size_t of_the_reference = 10; /* fragmentation comes after them */
     char percent[32];
@@ -74,6 +78,9 @@ static int print_table(struct cli *cli, const struct worsegpu_client_snapshot *s
     print_text_line(&table, "scan", snapshot->detail.scan);
     for (size_t i = of_the_reference; i < sizeof(lines) / sizeof(lines[0]); i++)
         print_line(&table, &lines[i]);
+    const struct line largest = {"gpu_largest_free", BYTES, snapshot->detail.gpu_largest_free};
+    if (snapshot->detail.gpu_largest_free_given)
+        print_line(&table, &largest);
     int status = table_end(&table) < 0 ? report_no_memory(cli) : CLI_FINE;
     table_release(&table);
     return status;

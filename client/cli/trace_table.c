@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct table_column COLUMNS[] = {
     {"sequence", true},  {"operation", false}, {"id", true},       {"device", false},
@@ -43,7 +44,12 @@ static void add_size(struct table *table, uint64_t bytes)
 static void add_outcome(struct table *table, const struct worsegpu_client_event *event)
 {
     char text[WORSEGPU_CLIENT_WORD_SIZE + 32];
-    if (event->rule > 0) {
+    if (strcmp(event->operation, "event_done") == 0) {
+        if (event->count > 0)
+            snprintf(text, sizeof(text), "%" PRIu64 " %s", event->count,
+                     event->newest ? "newest" : "oldest");
+        table_text(table, event->count > 0 ? text : "all");
+    } else if (event->rule > 0) {
         snprintf(text, sizeof(text), "%s by rule %" PRIu64, event->action, event->rule);
         table_text(table, text);
     } else {
@@ -58,7 +64,8 @@ void trace_table_add(struct table *table, const struct worsegpu_client_event *ev
     table_number(table, event->sequence);
     table_text(table, event->operation);
     add_number(table, event->allocation_id != 0, event->allocation_id);
-    table_text(table, event->rule > 0 ? "-" : event->device == WORSEGPU_CLIENT_GPU ? "gpu" : "cpu");
+    bool placed = event->rule == 0 && (event->allocation_id > 0 || event->requested_bytes > 0);
+    table_text(table, !placed ? "-" : event->device == WORSEGPU_CLIENT_GPU ? "gpu" : "cpu");
     add_size(table, event->requested_bytes);
     add_size(table, event->reserved_bytes);
     add_outcome(table, event);

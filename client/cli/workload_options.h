@@ -9,8 +9,8 @@
 
 #include "base/worsegpu_memory.h"
 #include "client/cli/commands.h"
-#include "console/output.h"
 #include "client/cli/python_numbers.h"
+#include "console/output.h"
 
 enum {
     WORKLOAD_MAX_STEPS = 100000,

@@ -20,13 +20,14 @@
 struct block_node {
     uint64_t major;
     uint64_t minor;
-    uint64_t weight;
-    uint64_t greatest; /* weight in this node and below it */
     uint32_t left;
     uint32_t right;
+    uint64_t weight;
+    uint64_t greatest; /* weight in this node and below it */
+    uint32_t count;    /* nodes in this subtree */
+    uint32_t level;    /* height: 1 without children */
     uint32_t parent;
-    uint32_t count; /* nodes in this subtree */
-    uint32_t level; /* of the balance */
+    uint32_t unused[3]; /* 64 bytes; those that a search reads come first */
 };
 
 struct block_nodes {
@@ -41,8 +42,13 @@ struct block_order {
 
 void block_nodes_init(struct block_nodes *nodes, const struct worsegpu_memory *memory);
 void block_nodes_release(struct block_nodes *nodes);
+/* Grows for block_nodes_reserve. */
+int block_nodes_grow(struct block_nodes *nodes, size_t capacity);
 /* Room for blocks with numbers below `capacity`. 0 or WORSEGPU_NO_MEMORY. */
-int block_nodes_reserve(struct block_nodes *nodes, size_t capacity);
+static inline int block_nodes_reserve(struct block_nodes *nodes, size_t capacity)
+{
+    return capacity <= nodes->capacity ? 0 : block_nodes_grow(nodes, capacity);
+}
 
 static inline struct block_order block_order_empty(void)
 {
@@ -52,6 +58,11 @@ static inline struct block_order block_order_empty(void)
 void block_order_insert(struct block_order *order, struct block_nodes *nodes, uint32_t block,
                         uint64_t major, uint64_t minor, uint64_t weight);
 void block_order_remove(struct block_order *order, struct block_nodes *nodes, uint32_t block);
+
+/* `block` takes the place of `old` (which may be itself) with another key and weight. The key must
+ * stand where the old one stood: between the neighbours. Much cheaper than the two above. */
+void block_order_replace(struct block_order *order, struct block_nodes *nodes, uint32_t old,
+                         uint32_t block, uint64_t major, uint64_t minor, uint64_t weight);
 
 /* The first block with a key of at least (major, minor), or BLOCK_NONE. */
 uint32_t block_order_at_least(const struct block_order *order, const struct block_nodes *nodes,
@@ -72,6 +83,10 @@ uint64_t block_order_rank(const struct block_order *order, const struct block_no
 uint64_t block_order_count(const struct block_order *order, const struct block_nodes *nodes);
 /* The greatest weight in it; 0 when it is empty. */
 uint64_t block_order_greatest(const struct block_order *order, const struct block_nodes *nodes);
+/* The greatest weight among the blocks with a key below (major, minor), or 0. */
+uint64_t block_order_greatest_below(const struct block_order *order,
+                                    const struct block_nodes *nodes, uint64_t major,
+                                    uint64_t minor);
 
 /* First, last, and the neighbours of a block that is in the set; BLOCK_NONE at the ends. */
 uint32_t block_order_first(const struct block_order *order, const struct block_nodes *nodes);

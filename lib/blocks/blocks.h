@@ -62,25 +62,23 @@ struct blocks {
 void blocks_init(struct blocks *blocks, const struct worsegpu_memory *memory);
 void blocks_release(struct blocks *blocks);
 
+/* Grows for blocks_reserve. */
+int blocks_grow(struct blocks *blocks, size_t more);
+
 /* Makes sure that `more` blocks can be made. 0 or WORSEGPU_NO_MEMORY; after it blocks->capacity
  * says how many numbers there can be. Blocks may move in memory. */
-int blocks_reserve(struct blocks *blocks, size_t more);
+static inline int blocks_reserve(struct blocks *blocks, size_t more)
+{
+    if (more <= blocks->capacity - blocks->length + blocks->spares)
+        return 0;
+    return blocks_grow(blocks, more);
+}
 
 /* A new block without neighbours: a whole segment. Its other fields are 0, its links BLOCK_NONE. */
 uint32_t blocks_add(struct blocks *blocks, uint64_t offset, uint64_t bytes, enum block_state state);
 
-/* Cuts a block after its first `bytes` (more than 0, fewer than it has); the new upper part has the
- * same state, segment and group. Its number. */
-uint32_t blocks_split(struct blocks *blocks, uint32_t block, uint64_t bytes);
-
-/* Joins a block with its neighbour above, whose number ends. Both have the same state. The union
- * keeps the lower one's other fields. */
-void blocks_join_above(struct blocks *blocks, uint32_t block);
-
 /* Ends a block that is a whole segment. */
 void blocks_remove(struct blocks *blocks, uint32_t block);
-
-void blocks_set_state(struct blocks *blocks, uint32_t block, enum block_state state);
 
 static inline struct block *blocks_at(const struct blocks *blocks, uint32_t block)
 {
@@ -105,6 +103,81 @@ static inline bool block_is_whole(const struct block *block)
     return block->below == BLOCK_NONE && block->above == BLOCK_NONE;
 }
 
+/* A number for a new block; for the functions below. */
+static inline uint32_t blocks_take_number(struct blocks *blocks)
+{
+    uint32_t block = blocks->first_spare;
+    if (block == BLOCK_NONE)
+        return (uint32_t)blocks->length++;
+    blocks->first_spare = blocks->items[block].next;
+    blocks->spares--;
+    return block;
+}
+
+/* Ends a number; for the functions below. */
+static inline void blocks_give_number(struct blocks *blocks, uint32_t block)
+{
+    struct block *item = &blocks->items[block];
+    item->state = BLOCK_SPARE;
+    item->next = blocks->first_spare;
+    blocks->first_spare = block;
+    blocks->spares++;
+}
+
+static inline void blocks_set_state(struct blocks *blocks, uint32_t block, enum block_state state)
+{
+    struct block *item = &blocks->items[block];
+    blocks->bytes[item->state] -= item->bytes;
+    blocks->count[item->state]--;
+    item->state = (uint8_t)state;
+    blocks->bytes[state] += item->bytes;
+    blocks->count[state]++;
+    if (state == BLOCK_USED && block_end(item) > blocks->high_water)
+        blocks->high_water = block_end(item);
+}
+
+/* Cuts a block after its first `bytes` (fewer than it has; 0 makes a lower part of no size, which
+ * blocks_check does not take for a block); the new upper part has the same state, segment and
+ * group. Its number. */
+static inline uint32_t blocks_split(struct blocks *blocks, uint32_t block, uint64_t bytes)
+{
+    uint32_t number = blocks_take_number(blocks);
+    struct block *lower = &blocks->items[block];
+    blocks->items[number] = (struct block){
+        .offset = lower->offset + bytes,
+        .bytes = lower->bytes - bytes,
+        .below = block,
+        .above = lower->above,
+        .segment = lower->segment,
+        .group = lower->group,
+        .list = BLOCK_NONE,
+        .previous = BLOCK_NONE,
+        .next = BLOCK_NONE,
+        .state = lower->state,
+    };
+    if (lower->above != BLOCK_NONE)
+        blocks->items[lower->above].below = number;
+    lower->above = number;
+    lower->bytes = bytes;
+    blocks->count[lower->state]++;
+    return number;
+}
+
+/* Joins a block with its neighbour above, whose number ends. Both have the same state. The union
+ * keeps the lower one's other fields. */
+static inline void blocks_join_above(struct blocks *blocks, uint32_t block)
+{
+    struct block *lower = &blocks->items[block];
+    uint32_t ending = lower->above;
+    const struct block *upper = &blocks->items[ending];
+    lower->bytes += upper->bytes;
+    lower->above = upper->above;
+    if (upper->above != BLOCK_NONE)
+        blocks->items[upper->above].below = block;
+    blocks->count[lower->state]--;
+    blocks_give_number(blocks, ending);
+}
+
 /* Measures of a policy that has one range for good: reserved is as far up as it was ever used, and
  * free what of that is neither used nor forgotten. `segments` 1, no device call. `tail` is the free
  * block at the end of the range, or BLOCK_NONE: it does not count as one of the blocks unless it
@@ -125,7 +198,8 @@ int blocks_check(const struct blocks *blocks, bool merges, const struct policy_l
                  struct audit *audit);
 
 /* For each_block: every block but spare and unmapped ones, by offset. Sorts a copy: O(n log n);
- * without memory for it, in the order of their numbers. The segment is told as the offset of its
+ * without memory for it, segment by segment, these in the order of the numbers of their lowest
+ * blocks. The segment is told as the offset of its
  * lowest block. `stream_of` may be NULL. */
 void blocks_each(const struct blocks *blocks,
                  uint64_t (*stream_of)(const void *context, const struct block *block),

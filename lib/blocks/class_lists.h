@@ -26,15 +26,69 @@ void class_lists_init(struct class_lists *lists);
 
 /* The block is put at the head of the list of its class, which its `list` field says from then on.
  */
-void class_lists_push(struct class_lists *lists, struct blocks *blocks, uint32_t class,
-                      uint32_t block);
-void class_lists_remove(struct class_lists *lists, struct blocks *blocks, uint32_t block);
+static inline void class_lists_push(struct class_lists *lists, struct blocks *blocks,
+                                    uint32_t class, uint32_t block)
+{
+    struct block *item = blocks_at(blocks, block);
+    uint32_t head = lists->heads[class];
+    item->list = class;
+    item->previous = BLOCK_NONE;
+    item->next = head;
+    if (head != BLOCK_NONE)
+        blocks_at(blocks, head)->previous = block;
+    lists->heads[class] = block;
+    lists->words[class / 64] |= UINT64_C(1) << (class % 64);
+    lists->groups |= UINT64_C(1) << (class / 64);
+}
+
+static inline void class_lists_remove(struct class_lists *lists, struct blocks *blocks,
+                                      uint32_t block)
+{
+    struct block *item = blocks_at(blocks, block);
+    uint32_t class = item->list;
+    if (item->next != BLOCK_NONE)
+        blocks_at(blocks, item->next)->previous = item->previous;
+    if (item->previous != BLOCK_NONE) {
+        blocks_at(blocks, item->previous)->next = item->next;
+    } else {
+        lists->heads[class] = item->next;
+        if (item->next == BLOCK_NONE) {
+            lists->words[class / 64] &= ~(UINT64_C(1) << (class % 64));
+            if (lists->words[class / 64] == 0)
+                lists->groups &= ~(UINT64_C(1) << (class / 64));
+        }
+    }
+    item->list = BLOCK_NONE;
+    item->previous = BLOCK_NONE;
+    item->next = BLOCK_NONE;
+}
 
 /* The lowest class of at least `class` that is not empty, or CLASS_NONE. `class` may be past the
  * last one. */
-uint32_t class_lists_at_least(const struct class_lists *lists, uint32_t class);
+static inline uint32_t class_lists_at_least(const struct class_lists *lists, uint32_t class)
+{
+    if (class >= CLASS_LISTS_MAX)
+        return CLASS_NONE;
+    uint32_t group = class / 64;
+    uint64_t word = lists->words[group] & (UINT64_MAX << (class % 64));
+    if (word == 0) {
+        uint64_t above = lists->groups & (UINT64_MAX << group << 1); /* at most bit 32 */
+        if (above == 0)
+            return CLASS_NONE;
+        group = (uint32_t)__builtin_ctzll(above);
+        word = lists->words[group];
+    }
+    return group * 64 + (uint32_t)__builtin_ctzll(word);
+}
+
 /* The highest class that is not empty, or CLASS_NONE. */
-uint32_t class_lists_highest(const struct class_lists *lists);
+static inline uint32_t class_lists_highest(const struct class_lists *lists)
+{
+    if (lists->groups == 0)
+        return CLASS_NONE;
+    uint32_t group = 63 - (uint32_t)__builtin_clzll(lists->groups);
+    return group * 64 + 63 - (uint32_t)__builtin_clzll(lists->words[group]);
+}
 
 /* The audit: links, map, and that every free block for which `class_of` gives a class is in the
  * list of it, and no other block is in any. `class_of` gives CLASS_NONE for a free block that must

@@ -74,7 +74,8 @@ int device_reserve_memory(struct device *device);
 /* Takes a range of memory (DEVICE_REGION) or of addresses alone (DEVICE_RESERVE). 0 with *offset,
  * or 1: the device says no. After device_reserve_memory. */
 int device_take(struct device *device, enum device_event event, uint64_t bytes, uint64_t *offset);
-/* Gives a range that was taken so back: DEVICE_REGION_FREE or DEVICE_UNRESERVE. */
+/* Gives what was taken so back, DEVICE_REGION_FREE or DEVICE_UNRESERVE: a range, or several that
+ * touch, in one piece. */
 void device_give_back(struct device *device, enum device_event event, uint64_t offset,
                       uint64_t bytes);
 

@@ -109,13 +109,28 @@ static bool fits(const struct worse_policy *worse, uint64_t size_bytes)
     return worse->reserved_bytes <= capacity && size_bytes <= capacity - worse->reserved_bytes;
 }
 
+/* A free block of this size is one no more. The largest size is looked for anew only when somebody
+ * asks. */
+static void note_taken(struct worse_policy *worse, uint64_t size_bytes)
+{
+    worse->free_bytes -= size_bytes;
+    worse->largest_is_stale |= size_bytes == worse->largest_free_bytes;
+}
+
+static void note_freed(struct worse_policy *worse, uint64_t size_bytes)
+{
+    worse->free_bytes += size_bytes;
+    if (size_bytes > worse->largest_free_bytes)
+        worse->largest_free_bytes = size_bytes;
+}
+
 /* Takes the block that find_free_block found out of the free ones. */
 static void take_free_block(struct worse_policy *worse, struct free_class *place,
                             uint64_t size_bytes)
 {
     if (place)
         free_class_take(place, worse->links);
-    worse->free_bytes -= size_bytes;
+    note_taken(worse, size_bytes);
 }
 
 static void append_block(struct worse_policy *worse, struct free_class *place, uint64_t size_bytes)
@@ -176,7 +191,7 @@ static bool worse_release(struct policy *policy, const struct policy_placement *
         return false;
     }
     worse->states[block] = state_word(size, WORSE_FREE);
-    worse->free_bytes += size;
+    note_freed(worse, size);
     if (!walks(worse))
         free_class_put(free_index_class(&worse->index, size), worse->links, (uint32_t)block);
     return true;
@@ -195,6 +210,39 @@ static void worse_measure(const struct policy *policy, struct policy_measures *m
     };
 }
 
+/* The greatest size of a class with a free block in it, or where there are no classes, of a free
+ * block. */
+static uint64_t look_for_largest(const struct worse_policy *worse)
+{
+    uint64_t largest = 0;
+    if (walks(worse)) {
+        for (size_t i = 0; i < worse->blocks; i++) {
+            bool free = worse->states[i] >> WORSE_STATE_SHIFT == WORSE_FREE;
+            if (free && worse->states[i] > largest)
+                largest = worse->states[i];
+        }
+        return largest;
+    }
+    for (size_t i = 0; i < worse->index.table_size; i++) {
+        const struct free_class *place = &worse->index.table[i];
+        if (place->size_bytes > largest && place->top != FREE_INDEX_NONE)
+            largest = place->size_bytes;
+    }
+    return largest;
+}
+
+/* O(1), unless a block of the largest size was taken since it was asked last: then O(sizes). An
+ * order of the sizes would cost every place and release more than that. */
+static uint64_t worse_largest_free(const struct policy *policy)
+{
+    struct worse_policy *worse = mine((struct policy *)(uintptr_t)policy); /* only what is kept */
+    if (worse->largest_is_stale) {
+        worse->largest_free_bytes = look_for_largest(worse);
+        worse->largest_is_stale = false;
+    }
+    return worse->largest_free_bytes;
+}
+
 const struct policy_operations policy_worse = {
     .name = "worse",
     .summary = "Random buckets, exact first fit, no split, no merge, and a free that may forget.",
@@ -204,4 +252,5 @@ const struct policy_operations policy_worse = {
     .release = worse_release,
     .measure = worse_measure,
     .check = worse_check,
+    .largest_free = worse_largest_free,
 };

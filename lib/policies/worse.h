@@ -44,6 +44,8 @@ struct worse_policy {
     uint64_t free_bytes;
     uint64_t forgotten_bytes;
     uint64_t forgotten_blocks;
+    uint64_t largest_free_bytes; /* at least the size of the largest free block */
+    bool largest_is_stale;       /* it may be more than that */
 };
 
 /* The audit of its lists; in worse_check.c. */

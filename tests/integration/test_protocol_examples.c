@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "lib/worsegpu.h"
 #include "proto/errors.h"
 #include "proto/methods.h"
 #include "tests/support/real_daemon.h"
@@ -185,9 +186,25 @@ static bool is_plain_integer(const cJSON *value)
            value->valuedouble == (double)(uint64_t)value->valuedouble;
 }
 
+/* The names of the policies, in their order. */
+static bool are_the_policies(const cJSON *value)
+{
+    size_t index = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, value)
+    {
+        const char *name = worsegpu_policy_name(index++);
+        if (!name || !cJSON_IsString(item) || strcmp(item->valuestring, name) != 0)
+            return false;
+    }
+    return index > 0 && !worsegpu_policy_name(index);
+}
+
 static bool text_matches(struct real_room *room, struct handles *handles, const char *expected,
                          const cJSON *actual)
 {
+    if (strcmp(expected, "#<policies>") == 0)
+        return are_the_policies(actual);
     if (starts(expected, "#<"))
         return is_plain_integer(actual);
     if (!cJSON_IsString(actual))
@@ -465,6 +482,15 @@ static void test_the_methods_are_those_of_the_table(void **state)
     assert_string_equal(found, expected);
 }
 
+static void test_every_policy_is_described(void **state)
+{
+    const char *text = section(*state, "## Policies");
+    const char *name;
+    for (size_t index = 0; (name = worsegpu_policy_name(index)) != NULL; index++)
+        if (!strstr(text, real_room_text(*state, "`%s`", name)))
+            fail_msg("%s does not say what the policy %s is", page, name);
+}
+
 static void test_the_errors_are_those_of_the_table(void **state)
 {
     const char *expected = "";
@@ -495,6 +521,7 @@ int main(void)
         IN_ROOM(test_each_member_of_an_answer_is_explained),
         IN_ROOM(test_the_parameters_of_each_method_are_those_of_the_table),
         IN_ROOM(test_the_methods_are_those_of_the_table),
+        IN_ROOM(test_every_policy_is_described),
         IN_ROOM(test_the_errors_are_those_of_the_table),
         IN_ROOM(test_the_limits_are_those_of_the_options),
     };

@@ -27,7 +27,7 @@ test_make_help_lists_every_target() {
 test_every_version_is_that_of_the_file() {
     version=$(cat VERSION)
     printf '%s\n' "$version" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || wrong "VERSION holds '$version'"
-    for program in worsegpud worsegpu-cli; do
+    for program in worsegpud worsegpu-cli worsegpu-lab; do
         said=$("$build/$program" --version) || wrong "$program --version ends with $?"
         [ "$said" = "$program $version" ] || wrong "$program --version says '$said', not '$program $version'"
     done

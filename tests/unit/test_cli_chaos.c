@@ -44,6 +44,11 @@ static const char *result_of(const char *line)
         {"\"trace\"",
          "{\"events\":[{\"operation\":\"free\",\"allocation_id\":1,\"released\":true,"
          "\"device\":\"gpu\",\"sequence\":1}],\"next\":1,\"more\":false,\"dropped\":0}"},
+        {"\"record_stream\"", "{\"allocation_id\":1,\"device\":\"gpu\",\"used\":true}"},
+        {"\"event_done\"", "{\"stream\":0,\"used\":true}"},
+        {"\"empty_cache\"", "{\"given_back\":512,\"used\":true}"},
+        {"\"statistics\"",
+         "{\"policy\":\"torch\",\"statistics\":{\"a\":1,\"b\":[1,2],\"c\":null}}"},
         {"\"hello\"", "{\"client\":1,\"name\":\"me\"}"},
         {"\"resize\"",
          "{\"name\":\"gpu0\",\"policy\":\"worse\",\"gpu_capacity\":1,\"gpu_probability\":0.5,"
@@ -131,6 +136,7 @@ struct server {
     char folder[64];
     char path[96];
     char script[96];
+    char events[96];
     int listener;
     pthread_t thread;
 };
@@ -156,6 +162,16 @@ static int set_up(void **state)
           "\"info\"}",
           script);
     fclose(script);
+    snprintf(server.events, sizeof(server.events), "%s/events", server.folder);
+    FILE *events = fopen(server.events, "w");
+    if (!events)
+        return -1;
+    fputs("{\"events\":[{\"operation\":\"allocate\",\"allocation_id\":1,\"requested_bytes\":1},"
+          "{\"operation\":\"record_stream\",\"allocation_id\":1,\"stream\":2},"
+          "{\"operation\":\"free\",\"allocation_id\":1},"
+          "{\"operation\":\"free\",\"allocation_id\":9},{\"operation\":\"empty_cache\"}]}\n",
+          events);
+    fclose(events);
     *state = &server;
     return pthread_create(&server.thread, NULL, serve, &server.listener);
 }
@@ -168,6 +184,7 @@ static int tear_down(void **state)
     close(server->listener);
     unlink(server->path);
     unlink(server->script);
+    unlink(server->events);
     rmdir(server->folder);
     return 0;
 }
@@ -200,7 +217,9 @@ static bool run_under_chaos(struct chaos *chaos, void *context)
         snprintf(storage[count++], sizeof(storage[0]), "%s", fixed[i]);
     for (const char *const *word = line->words; *word; word++)
         snprintf(storage[count++], sizeof(storage[0]), "%s",
-                 strcmp(*word, "SCRIPT") == 0 ? line->server->script : *word);
+                 strcmp(*word, "SCRIPT") == 0   ? line->server->script
+                 : strcmp(*word, "EVENTS") == 0 ? line->server->events
+                                                : *word);
     for (int i = 0; i < count; i++)
         words[i] = storage[i];
     char *text = NULL;
@@ -259,6 +278,12 @@ SURVIVES(rules, "rules")
 SURVIVES(clearing_rules, "rules", "--clear", "1")
 SURVIVES(call, "call", "validate", "{}")
 SURVIVES(run, "run", "SCRIPT")
+SURVIVES(run_of_events, "run", "EVENTS", "--allocator", "gpu0")
+SURVIVES(record_stream, "record-stream", "1", "--stream", "2")
+SURVIVES(event_done, "event-done", "3", "--newest")
+SURVIVES(empty_cache, "empty-cache")
+SURVIVES(statistics, "statistics")
+SURVIVES(free_on_a_stream, "free", "1", "--stream", "3")
 SURVIVES(demo, "demo", "--delay", "0", "--steps", "6")
 SURVIVES(benchmark, "benchmark", "--steps", "6")
 
@@ -284,6 +309,12 @@ int main(void)
         SURVIVES_TEST(info),
         SURVIVES_TEST(call),
         SURVIVES_TEST(run),
+        SURVIVES_TEST(run_of_events),
+        SURVIVES_TEST(record_stream),
+        SURVIVES_TEST(event_done),
+        SURVIVES_TEST(empty_cache),
+        SURVIVES_TEST(statistics),
+        SURVIVES_TEST(free_on_a_stream),
         SURVIVES_TEST(demo),
         SURVIVES_TEST(benchmark),
         SURVIVES_TEST(free_of_all_detached),

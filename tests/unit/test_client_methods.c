@@ -625,6 +625,7 @@ static int call_method(worsegpu_client *client, enum method method,
     const struct worsegpu_client_request request = {.requested_bytes = 4096, .tag = "t"};
     const struct worsegpu_client_wish wish = {.action = "forget", .tag_prefix = "t"};
     uint64_t count;
+    bool used;
     switch (method) {
     case METHOD_info:
         return worsegpu_client_info(client, &info, error);
@@ -648,6 +649,14 @@ static int call_method(worsegpu_client *client, enum method method,
         return worsegpu_client_list(client, "a", 0, 10, &list, error);
     case METHOD_hello:
         return worsegpu_client_hello(client, "a", &count, error);
+    case METHOD_record_stream:
+        return worsegpu_client_record_stream(client, "a", "h", 2, &used, error);
+    case METHOD_event_done:
+        return worsegpu_client_event_done(client, "a", 2, 3, true, &used, error);
+    case METHOD_empty_cache:
+        return worsegpu_client_empty_cache(client, "a", &count, &used, error);
+    case METHOD_statistics:
+        return worsegpu_client_statistics(client, "a", error);
     case METHOD_resize:
         return worsegpu_client_resize(client, "a", 1, &config, error);
     case METHOD_clients:
@@ -675,6 +684,11 @@ static const char *const ANSWERS[METHODS] = {
     [METHOD_close] = FAKE_RESULT(1, "{\"closed\":true}"),
     [METHOD_allocate] = FAKE_RESULT(1, ALLOCATED),
     [METHOD_free] = FAKE_RESULT(1, "{\"allocation_id\":1,\"device\":\"gpu\",\"released\":true}"),
+    [METHOD_record_stream] =
+        FAKE_RESULT(1, "{\"allocation_id\":1,\"device\":\"gpu\",\"used\":true}"),
+    [METHOD_event_done] = FAKE_RESULT(1, "{\"stream\":2,\"used\":true}"),
+    [METHOD_empty_cache] = FAKE_RESULT(1, "{\"given_back\":2097152,\"used\":true}"),
+    [METHOD_statistics] = FAKE_RESULT(1, "{\"policy\":\"torch\",\"statistics\":{}}"),
     [METHOD_snapshot] = FAKE_RESULT(1, SNAPSHOT),
     [METHOD_trace] = FAKE_RESULT(1, EVENTS),
     [METHOD_trace_clear] = FAKE_RESULT(1, "{\"cleared\":1}"),

@@ -87,11 +87,12 @@ static void test_open_shows_the_whole_configuration_as_it_stands(void **state)
     begin(&scene, "--gpu-probability=0.5 --trace-limit=77 --max-live-allocations=9");
     const char *answer = call(scene.alice, "open", "\"name\":\"mine\",\"seed\":5", "result");
     assert_string_equal(
-        answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"name\":\"mine\",\"policy\":\"worse\","
-                "\"shared\":false,\"gpu_capacity\":67108864,\"gpu_probability\":0.65,"
-                "\"forget_probability\":0.2,\"fallback_on_oom\":true,"
-                "\"max_request_bytes\":1099511627776,\"trace_limit\":0,\"seed\":5,"
-                "\"scan\":\"accounted\",\"max_live_allocations\":9}}");
+        answer,
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"name\":\"mine\",\"policy\":\"worse\","
+        "\"knobs\":\"\",\"shared\":false,\"gpu_capacity\":67108864,\"gpu_probability\":0.65,"
+        "\"forget_probability\":0.2,\"fallback_on_oom\":true,"
+        "\"max_request_bytes\":1099511627776,\"trace_limit\":0,\"seed\":5,"
+        "\"scan\":\"accounted\",\"max_live_allocations\":9}}");
     answer =
         call(scene.alice, "open",
              "\"name\":\"other\",\"policy\":\"reference\",\"gpu_capacity\":1,\"gpu_probability\":1,"
@@ -101,7 +102,7 @@ static void test_open_shows_the_whole_configuration_as_it_stands(void **state)
              "result");
     assert_string_equal(
         answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"name\":\"other\","
-                "\"policy\":\"reference\",\"shared\":false,\"gpu_capacity\":1,"
+                "\"policy\":\"reference\",\"knobs\":\"\",\"shared\":false,\"gpu_capacity\":1,"
                 "\"gpu_probability\":1.0,\"forget_probability\":0.0,\"fallback_on_oom\":false,"
                 "\"max_request_bytes\":9007199254740991,\"trace_limit\":3,\"seed\":\"-12\","
                 "\"scan\":\"walked\",\"max_live_allocations\":9}}");
@@ -810,6 +811,7 @@ static const char *params_of(enum method method)
         return "\"allocator\":\"mine\"";
     case METHOD_allocate:
         return "\"requested_bytes\":10,\"tag\":\"t\"";
+    case METHOD_record_stream:
     case METHOD_free:
         return "\"tag\":\"t\"";
     case METHOD_resize:

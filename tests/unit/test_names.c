@@ -26,7 +26,10 @@ static void test_operations_have_the_references_words(void **state)
     assert_string_equal(worsegpu_operation_name(WORSEGPU_ALLOCATE_FAILED), "allocate_failed");
     assert_string_equal(worsegpu_operation_name(WORSEGPU_FREE), "free");
     assert_string_equal(worsegpu_operation_name(WORSEGPU_FAULT), "fault"); /* ours */
-    assert_null(worsegpu_operation_name((enum worsegpu_operation)4));
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_RECORD_STREAM), "record_stream");
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_EVENT_DONE), "event_done");
+    assert_string_equal(worsegpu_operation_name(WORSEGPU_EMPTY_CACHE), "empty_cache");
+    assert_null(worsegpu_operation_name(WORSEGPU_OPERATIONS));
 }
 
 static void test_reasons_have_the_references_words(void **state)

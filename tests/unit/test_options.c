@@ -533,7 +533,7 @@ static void test_a_file_that_is_wrong_is_refused_with_its_line(void **state)
         {"[a;]\n", "not 'a;'"},
         {"[gpu0] seed = 5\n", "daemon.conf:1: nothing may follow a [section] on its line"},
         {"[gpu0]]\n", "daemon.conf:1: nothing may follow a [section] on its line"},
-        {"[a]\npolicy = nicer\n", "daemon.conf:2: policy must be worse or reference, not 'nicer'"},
+        {"[a]\npolicy = nicer\n", "daemon.conf:2: policy must be worse, reference, "},
         {"[a]\n[b]\nscan = no\n", "daemon.conf:3: scan must be accounted or walked, not 'no'"},
         {"[a]\nseed = x\n", "daemon.conf:2: seed must be a decimal integer of at most 4300 digits"},
         {"admin-group = no such group\n",
@@ -555,7 +555,7 @@ static void test_a_file_that_is_wrong_is_refused_with_its_line(void **state)
          "daemon.conf:2: this is neither"}, /* the first thing that is wrong */
         {"sed = 5\nwhat is this\n", "daemon.conf:1: there is no key 'sed'"},
         {"[gpu0\nseed = 5\n", "daemon.conf:1: this is neither"},
-        {"policy =\n", "daemon.conf:1: policy must be worse or reference, not ''"},
+        {"policy =\n", "daemon.conf:1: policy must be worse, reference, "},
         {"config = other\n", "daemon.conf:1: there is no key 'config'"},
         {"help = true\n", "daemon.conf:1: there is no key 'help'"},
         {"SEED = 5\n", "daemon.conf:1: there is no key 'SEED'"},
@@ -849,6 +849,8 @@ static const char *engine_default(const char *name, char text[64])
         return config.fallback_on_oom ? "true" : "false";
     if (strcmp(name, "seed") == 0)
         return config.seed ? config.seed : "drawn from the system";
+    if (strcmp(name, "knobs") == 0)
+        return config.knobs ? config.knobs : "";
     double ratio =
         strcmp(name, "gpu_probability") == 0 ? config.gpu_probability : config.forget_probability;
     assert_true(strcmp(name, "gpu_probability") == 0 || strcmp(name, "forget_probability") == 0);

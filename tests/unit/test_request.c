@@ -260,7 +260,7 @@ static void test_a_message_says_what_would_be_right(void **state)
                   "requested_bytes must be an integer from 1 to 9007199254740991, not 4096.0"},
                  {"{\"id\":1,\"method\":\"allocate\"}", "allocate needs requested_bytes"},
                  {"{\"id\":1,\"method\":\"free\",\"params\":{\"Tag\":1}}",
-                  "free takes no parameter \"Tag\"; it takes handle, tag, allocator"},
+                  "free takes no parameter \"Tag\"; it takes handle, tag, stream, allocator"},
                  {"{\"id\":1,\"method\":\"info\",\"params\":{\"x\\n\":1}}",
                   "info takes no parameters, so not \"x\\u000a\""},
                  {"{\"id\":1,\"method\":\"snapshot\",\"params\":[]}",

@@ -67,7 +67,8 @@ static const char *any_value(struct maker *maker, enum parameter_type type)
         return CHOOSE(maker, "1", "0", "1000", "1001", "4096", "1000000", "1000001", "-0", "-1",
                       "01", "9007199254740991", "9007199254740992", "18446744073709551615",
                       "18446744073709551616", "9999999999999999999", "10000000000000000000", "1.0",
-                      "1e3", "4096x", "123456789012345678901234567890", "\"1\"");
+                      "1e3", "4096x", "123456789012345678901234567890", "\"1\"", "4294967296",
+                      "4294967297");
     case PARAMETER_TYPE_PROBABILITY:
         return CHOOSE(maker, "0.5", "0", "1", "1.5", "-0.0", "1e-3", "2", "\"0.5\"");
     case PARAMETER_TYPE_BOOLEAN:
@@ -76,6 +77,7 @@ static const char *any_value(struct maker *maker, enum parameter_type type)
     case PARAMETER_TYPE_NAME:
         return CHOOSE(maker, "\"gpu0\"", "\"\"", "\"a.b_c-d\"", "\"-a\"", "\"a b\"", "\"\\u0061\"",
                       "\"\xc3\xa9\"", "\"a\\\"b\"", "\"\x7f\"", "\"a\tb\"", "\"~\"",
+                      "\"alignment=256 order=address\"",
                       "\"0123456789012345678901234567890123456789012345678901234567890123\"",
                       "\"01234567890123456789012345678901234567890123456789012345678901234\"");
     case PARAMETER_TYPE_SEED:
