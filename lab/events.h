@@ -10,12 +10,15 @@
 
 #include "lab/logs/log.h"
 
+#define EVENTS_ANY_DEVICE UINT32_MAX
+
 struct events; /* a recording of events */
 
 struct event {
     enum log_operation operation;
     bool before; /* as in struct log_record */
     bool upper;
+    bool newest;      /* of an event_done */
     uint32_t slot;    /* of an allocation, free or record_stream */
     uint64_t id;      /* of an allocation, free or record_stream, from 1; 0 in the others */
     uint64_t bytes;   /* of an allocation, refusal or segment, as logged; in a free, of the
@@ -36,19 +39,21 @@ struct events_facts {
     uint64_t count[LOG_OPERATIONS];
     uint64_t before;        /* allocations that were there at the start */
     uint64_t unknown_frees; /* frees of what the log never allocated: left out */
-    uint64_t
-        doubled; /* allocations where a live one had the same key: the older one is freed there */
-    uint64_t streams;
+    uint64_t unknown_uses;  /* record_streams of such: left out too */
+    uint64_t doubled;       /* allocations where a live one had the same key: the older one is freed
+                               there, which is an event of its own */
+    uint64_t streams;       /* distinct ones */
     uint64_t live_at_end;
     uint64_t peak_live;  /* most allocations at once: slots are below it */
     uint64_t peak_bytes; /* most bytes live at once: the floor of every policy */
-    uint64_t peak_place; /* place and id of the event that reached it */
+    uint64_t peak_place; /* place and id of the allocation that reached it first */
     uint64_t peak_id;
     uint64_t span_us;
 };
 
-/* Reads a log. `device` UINT32_MAX: the lowest-numbered one that allocates something; the others
- * are counted and left out. log_status. */
+/* Reads a log. `device` EVENTS_ANY_DEVICE: the lowest-numbered one that allocates something; the
+ * others are counted and left out. LOG_BAD also where the device asked for allocates nothing.
+ * `progress` may be NULL; `done` is as log_source_progress tells it. log_status. */
 int events_read(struct log_source *source, const struct log_format *format, uint32_t device,
                 const struct worsegpu_memory *memory, void (*progress)(void *context, double done),
                 void *progress_context, struct events **events, struct log_problem *problem);

@@ -30,7 +30,8 @@ enum log_operation {
     LOG_FREE,
     LOG_REFUSED, /* the recorded program was told that there is no memory; `bytes` were asked for */
     LOG_RECORD_STREAM, /* the allocation is used on another stream too */
-    LOG_EVENT_DONE,    /* events of `stream` complete: the `bytes` oldest, UINT64_MAX for all */
+    LOG_EVENT_DONE, /* events of `stream` complete: the `bytes` oldest (or newest), UINT64_MAX for
+                       all */
     LOG_EMPTY_CACHE,
     LOG_SEGMENT_ALLOCATE, /* what the recorded allocator did with the device: results, not input */
     LOG_SEGMENT_FREE,
@@ -40,6 +41,7 @@ enum log_operation {
 };
 
 #define LOG_NO_ADDRESS UINT64_MAX
+#define LOG_OWN_STREAM UINT64_MAX /* of a free that names no stream: that of its allocation */
 
 /* One line, row or event. A free means the youngest allocation of its device with its key that is
  * still alive. */
@@ -48,6 +50,7 @@ struct log_record {
     uint32_t device;
     bool before;  /* of an allocation: it was there before the log begins */
     bool upper;   /* of an allocation: from the upper end of a double stack */
+    bool newest;  /* of an event_done: the newest ones instead of the oldest */
     uint64_t key; /* of an allocation, free or record_stream: the address, or the number that the
                      log uses */
     uint64_t address;   /* recorded, or LOG_NO_ADDRESS */

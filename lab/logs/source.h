@@ -36,6 +36,8 @@ void log_source_skip(struct log_source *source, size_t bytes);
  * SIZE_MAX at the end. A line longer than 16 MiB, or with a NUL in it, is LOG_BAD. */
 int log_source_line(struct log_source *source, const char **line, size_t *length,
                     struct log_problem *problem);
+/* Whether that line had an LF: the last one of a log that was cut off has none. */
+bool log_source_line_ended(const struct log_source *source);
 
 /* Bytes passed so far (after unpacking), and lines begun. */
 uint64_t log_source_place(const struct log_source *source);
