@@ -290,6 +290,22 @@ static void test_a_release_of_a_segment_in_use_is_found(void **state)
                     "there to give back");
 }
 
+static void test_a_release_of_the_wrong_size_is_found(void **state)
+{
+    struct pickle_writer writer;
+    (void)state;
+    write_full(&writer);
+    event(&writer, "segment_free", 100 * MIB, 20 * MIB);
+    event(&writer, "segment_free", 200 * MIB, 32 * MIB);
+    event(&writer, "segment_alloc", 300 * MIB, 40 * MIB);
+    take(&writer, 300 * MIB, 40 * MIB);
+    snapshot_end(&writer);
+    verify(&writer);
+    expect_count("releases", 1, 2);
+    expect_count("addresses", 4, 4);
+    expect_mismatch("the model gave back 31457280 bytes at 209715200, which the record keeps");
+}
+
 static void test_a_refusal_after_a_flush_is_repeated(void **state)
 {
     struct pickle_writer writer;
@@ -751,6 +767,7 @@ int main(void)
         cmocka_unit_test(test_the_model_flushes_and_tries_again_as_recorded),
         cmocka_unit_test(test_a_release_too_few_is_found),
         cmocka_unit_test(test_a_release_of_a_segment_in_use_is_found),
+        cmocka_unit_test(test_a_release_of_the_wrong_size_is_found),
         cmocka_unit_test(test_a_refusal_after_a_flush_is_repeated),
         cmocka_unit_test(test_a_refusal_of_what_fits_is_found),
         cmocka_unit_test(test_releases_without_an_allocation_behind_empty_the_cache),
