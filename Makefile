@@ -106,7 +106,7 @@ ARCHIVES := $(addprefix $(BUILD)/obj/,lab.a cli.a client.a daemon.a console.a pr
 
 $(BUILD)/worsegpud: $(BUILD)/obj/daemon/main.o $(addprefix $(BUILD)/obj/,daemon.a proto.a lib.a base.a)
 	$(note) link $@
-	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lm
+	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lsystemd -lm
 
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark: $(BUILD)/%: \
 		$(addprefix $(BUILD)/obj/,cli.a client.a console.a proto.a base.a)
@@ -163,7 +163,7 @@ $(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.
 	$(note) link $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(REPLAY) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-lcmocka -luv -lcjson -linih -lz -lm
+		-lcmocka -luv -lcjson -linih -lz -lsystemd -lm
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

@@ -18,6 +18,7 @@ build        libuv1-dev       header  uv.h
 build        libcjson-dev     header  cjson/cJSON.h
 build        libinih-dev      header  ini.h
 build        libbsd-dev       header  bsd/sys/tree.h
+build        libsystemd-dev   header  systemd/sd-daemon.h
 build        zlib1g-dev       header  zlib.h
 test         libcmocka-dev    header  cmocka.h
 lint         clang            program clang
