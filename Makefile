@@ -23,6 +23,8 @@ includedir ?= $(PREFIX)/include
 docdir ?= $(PREFIX)/share/doc/worsegpu
 VERSION := $(shell cat VERSION)
 ABI := 0
+# Shown in the manual pages: the day of the newest change, so that equal sources give equal pages.
+PAGES_DATE ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 HARDENING := -fstack-protector-strong -D_FORTIFY_SOURCE=2
@@ -120,6 +122,24 @@ $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark:
 $(BUILD)/worsegpu-lab: $(BUILD)/obj/lab/main.o $(addprefix $(BUILD)/obj/,lab.a console.a proto.a lib.a base.a)
 	$(note) link $@
 	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcjson -lz -lm
+
+# Manual pages and completions: a source with holes, filled from the tables of the code (manual/manual.h).
+MANUAL := $(BUILD)/obj/manual/manual
+MANUAL_PAGES := $(patsubst manual/%.scd.in,$(BUILD)/manual/%,$(wildcard manual/*.scd.in))
+COMPLETIONS := $(patsubst completions/%.in,$(BUILD)/completions/%,$(wildcard completions/*.in))
+$(MANUAL): $(call objects,$(wildcard manual/*.c)) $(ARCHIVES)
+	$(note) link $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+		-luv -lcjson -linih -lsystemd -lm
+$(BUILD)/manual/%: manual/%.scd.in $(MANUAL)
+	$(note) manual $@
+	@mkdir -p $(@D)
+	$(Q)$(MANUAL) <$< >$@.scd && SOURCE_DATE_EPOCH=$(PAGES_DATE) scdoc <$@.scd >$@
+$(BUILD)/completions/%: completions/%.in $(MANUAL)
+	@mkdir -p $(@D)
+	$(Q)$(MANUAL) <$< >$@
+.PHONY: manual
+manual: $(MANUAL_PAGES) $(COMPLETIONS) ## build the manual pages and completions only
 
 # The libraries as products: one relocatable object each, so that hidden names stay hidden in .a as well.
 OBJECTS_libworsegpu = $(call objects,$(SOURCES_lib) $(SOURCES_base))

@@ -20,6 +20,7 @@ build        libinih-dev      header  ini.h
 build        libbsd-dev       header  bsd/sys/tree.h
 build        libsystemd-dev   header  systemd/sd-daemon.h
 build        zlib1g-dev       header  zlib.h
+build        scdoc            program scdoc
 test         libcmocka-dev    header  cmocka.h
 lint         clang            program clang
 lint         clang-format     program clang-format
