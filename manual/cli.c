@@ -38,12 +38,9 @@ static void write_commands(FILE *out)
 {
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command_info *info = command_info((enum command)i);
-        fprintf(out, "## %s", info->name);
-        if (*info->operands != '\0') {
-            fputs(" ", out);
-            manual_text(out, info->operands);
-        }
-        fputs("\n\n", out);
+        /* scdoc knows no markup in a heading, and so no escaping. */
+        fprintf(out, "## %s%s%s\n\n", info->name, *info->operands != '\0' ? " " : "",
+                info->operands);
         manual_text(out, info->summary);
         fputs(".\n\n", out);
         if (*info->details != '\0') {

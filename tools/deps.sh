@@ -31,6 +31,11 @@ fuzz         clang            program clang
 valgrind     valgrind         program valgrind
 coverage     gcovr            program gcovr
 acceptance   python3          program python3
+deb          debhelper        program dh
+deb          lintian          program lintian
+deb          dpkg-dev         program dpkg-buildpackage
+debcheck     debootstrap      program debootstrap
+unitcheck    systemd          program systemd-analyze
 installcheck g++              program g++
 installcheck pkg-config       program pkg-config
 '
