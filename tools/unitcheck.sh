@@ -31,7 +31,7 @@ systemd-analyze security --offline=yes --threshold=5 "$room/worsegpud.service" >
     exit 1
 }
 grep -o 'Overall exposure level.*' "$room/said"
-systemd-sysusers --dry-run systemd/worsegpu.sysusers >"$room/said" 2>&1 || {
+systemd-sysusers --dry-run "$PWD"/systemd/worsegpu.sysusers >"$room/said" 2>&1 || {
     cat "$room/said"
     echo "unitcheck: FAILED: systemd-sysusers does not take systemd/worsegpu.sysusers"
     exit 1
