@@ -30,7 +30,7 @@ check() { # WHAT COMMAND...
 }
 inside() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
 files() { (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./var/cache -o \
-    -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./tmp \) -prune -o -print | LC_ALL=C sort); }
+    -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./tmp -o -path ./run/systemd \) -prune -o -print | LC_ALL=C sort); }
 
 # shellcheck disable=SC1091
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -57,7 +57,7 @@ inside apt-get -q update >"$room/said" 2>&1 || {
 # What the packages need is installed first, so that what they leave behind can be told from it.
 needed=$(dpkg-deb -f "$folder"/worsegpud_*.deb Depends && dpkg-deb -f "$folder"/worsegpu-tools_*.deb Depends &&
     dpkg-deb -f "$folder"/libworsegpu-dev_*.deb Depends && dpkg-deb -f "$folder"/libworsegpu0_*.deb Depends)
-needed=$(echo "$needed" | tr ',|' '\n\n' | sed 's/(.*)//; s/ //g' | grep -v -e '^libworsegpu' -e '^$' | sort -u)
+needed=$(echo "$needed" | tr ',' '\n' | sed 's/|.*//; s/(.*)//; s/ //g' | grep -v -e '^libworsegpu' -e '^$' | sort -u)
 # shellcheck disable=SC2086  # a list of words
 inside apt-get -q -y --no-install-recommends install $needed gcc libc6-dev pkg-config systemd >"$room/said" 2>&1 || {
     tail -20 "$room/said" >&2
