@@ -114,24 +114,11 @@ static void write_bash_cases(FILE *out)
     }
 }
 
-/* A text inside the single quotes of zsh, in a specification of _arguments or _describe. */
-static void write_zsh_text(FILE *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            fputs("'\\''", out);
-        else if (strchr("[]:\\", *text))
-            fprintf(out, "\\%c", *text);
-        else
-            fputc(*text, out);
-    }
-}
-
 static void write_zsh_option(FILE *out, enum option option)
 {
     const struct option_info *info = option_info(option);
     fprintf(out, "        '--%s[", info->name);
-    write_zsh_text(out, info->meaning);
+    manual_zsh_text(out, info->meaning);
     fputc(']', out);
     if (*info->placeholder != '\0')
         fprintf(out, ":%s:%s", info->placeholder,
@@ -152,7 +139,7 @@ static void write_zsh_commands(FILE *out)
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command_info *info = command_info((enum command)i);
         fprintf(out, "        '%s:", info->name);
-        write_zsh_text(out, info->summary);
+        manual_zsh_text(out, info->summary);
         fputs("'\n", out);
     }
 }
@@ -169,7 +156,7 @@ static void write_zsh_cases(FILE *out)
         if (command == COMMAND_inject) {
             for (size_t j = 0; inject_words_option(j); j++) {
                 fprintf(out, "        '%s[", inject_words_option(j)->word);
-                write_zsh_text(out, inject_words_option(j)->meaning);
+                manual_zsh_text(out, inject_words_option(j)->meaning);
                 fprintf(out, "]:%s:' \\\n", inject_words_option(j)->placeholder);
             }
             fputs("        '1:action:(", out);

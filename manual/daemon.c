@@ -101,14 +101,7 @@ static void write_zsh_options(FILE *out)
 {
     for (size_t i = 0; i < OPTIONS; i++) {
         fprintf(out, "    '--%s[", rows[i].flag);
-        for (const char *text = rows[i].help; *text != '\0'; text++) {
-            if (*text == '\'')
-                fputs("'\\''", out);
-            else if (strchr("[]:\\", *text))
-                fprintf(out, "\\%c", *text);
-            else
-                fputc(*text, out);
-        }
+        manual_zsh_text(out, rows[i].help);
         const char *placeholder = option_placeholder(i);
         fprintf(out, "]:%s:%s' \\\n", *placeholder != '\0' ? placeholder : "word",
                 strcmp(rows[i].flag, "socket") == 0 ? "_files" : "");

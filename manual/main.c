@@ -14,8 +14,8 @@ enum {
     LINE_SIZE = 4096
 };
 
-static const struct manual_fragment *const lists[] = {manual_of_daemon, manual_of_cli,
-                                                      manual_of_wire, manual_of_engine};
+static const struct manual_fragment *const lists[] = {
+    manual_of_daemon, manual_of_cli, manual_of_lab, manual_of_wire, manual_of_engine};
 
 void manual_text(FILE *out, const char *text)
 {
@@ -23,6 +23,18 @@ void manual_text(FILE *out, const char *text)
         if (strchr("\\*_`[]#~|", *text))
             fputc('\\', out);
         fputc(*text, out);
+    }
+}
+
+void manual_zsh_text(FILE *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else if (strchr("[]:\\", *text))
+            fprintf(out, "\\%c", *text);
+        else
+            fputc(*text, out);
     }
 }
 

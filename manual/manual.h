@@ -13,14 +13,18 @@ struct manual_fragment {
     void (*write)(FILE *out);
 };
 
-/* By file: the daemon's options, the commands of worsegpu-cli, the wire, the engine. Each list ends
- * with a NULL name. */
+/* By file: the daemon's options, the commands of worsegpu-cli and of worsegpu-lab, the wire, the
+ * engine. Each list ends with a NULL name. */
 extern const struct manual_fragment manual_of_daemon[];
 extern const struct manual_fragment manual_of_cli[];
+extern const struct manual_fragment manual_of_lab[];
 extern const struct manual_fragment manual_of_wire[];
 extern const struct manual_fragment manual_of_engine[];
 
 /* Writes a text with what scdoc would take for markup escaped. */
 void manual_text(FILE *out, const char *text);
+
+/* The same for a specification of zsh's _arguments or _describe, inside single quotes. */
+void manual_zsh_text(FILE *out, const char *text);
 
 #endif

@@ -70,6 +70,7 @@ cat >"$room/wanted" <<END
 ./lib/tmpfiles.d/worsegpu.conf
 ./sbin/worsegpud
 ./share/bash-completion/completions/worsegpu-cli
+./share/bash-completion/completions/worsegpu-lab
 ./share/bash-completion/completions/worsegpud
 ./share/doc/worsegpu/LICENSE
 ./share/doc/worsegpu/PROTOCOL.md
@@ -77,11 +78,13 @@ cat >"$room/wanted" <<END
 ./share/man/man1/worse-gpu-benchmark.1
 ./share/man/man1/worse-gpu-demo.1
 ./share/man/man1/worsegpu-cli.1
+./share/man/man1/worsegpu-lab.1
 ./share/man/man3/libworsegpu.3
 ./share/man/man5/worsegpu.conf.5
 ./share/man/man7/worsegpu-protocol.7
 ./share/man/man8/worsegpud.8
 ./share/zsh/site-functions/_worsegpu-cli
+./share/zsh/site-functions/_worsegpu-lab
 ./share/zsh/site-functions/_worsegpud
 END
 check "exactly the files that belong there" diff "$room/wanted" "$room/files"
