@@ -21,8 +21,18 @@ sbindir ?= $(PREFIX)/sbin
 libdir ?= $(PREFIX)/lib
 includedir ?= $(PREFIX)/include
 docdir ?= $(PREFIX)/share/doc/worsegpu
+mandir ?= $(PREFIX)/share/man
+bashcompletiondir ?= $(PREFIX)/share/bash-completion/completions
+zshcompletiondir ?= $(PREFIX)/share/zsh/site-functions
+sysconfdir ?= $(PREFIX)/etc
+unitdir ?= $(PREFIX)/lib/systemd/system
+userunitdir ?= $(PREFIX)/lib/systemd/user
+sysusersdir ?= $(PREFIX)/lib/sysusers.d
+tmpfilesdir ?= $(PREFIX)/lib/tmpfiles.d
 VERSION := $(shell cat VERSION)
 ABI := 0
+# Shown in the manual pages: the day of the newest change, so that equal sources give equal pages.
+PAGES_DATE ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 HARDENING := -fstack-protector-strong -D_FORTIFY_SOURCE=2
@@ -47,6 +57,11 @@ PROGRAM_NAMES := worsegpud worsegpu-cli worsegpu-lab worse-gpu-demo worse-gpu-be
 LIBRARY_NAMES := libworsegpu libworsegpu-client
 HEADERS := lib/worsegpu.h base/worsegpu_memory.h client/worsegpu_client.h client/worsegpu_client_rules.h
 PAPERS := README.md LICENSE proto/PROTOCOL.md
+MANUAL_PAGES := $(patsubst manual/%.scd.in,$(BUILD)/manual/%,$(wildcard manual/*.scd.in))
+COMPLETIONS := $(patsubst completions/%.in,$(BUILD)/completions/%,$(wildcard completions/*.in))
+BASH_COMPLETIONS := $(patsubst completions/%.bash.in,%,$(wildcard completions/*.bash.in))
+ZSH_COMPLETIONS := $(patsubst completions/%.in,%,$(wildcard completions/_*.in))
+UNITS := $(addprefix $(BUILD)/systemd/,worsegpud.service user/worsegpud.service)
 PROGRAMS := $(addprefix $(BUILD)/,$(PROGRAM_NAMES))
 LIBRARIES := $(addprefix $(BUILD)/,$(foreach l,$(LIBRARY_NAMES),$(l).a $(l).so $(l).pc))
 
@@ -76,7 +91,7 @@ RUN_TESTS = JOBS=$(JOBS) V='$(V)' tools/run_tests.sh
 .DELETE_ON_ERROR:
 
 .PHONY: all programs tests
-all: $(PROGRAMS) $(LIBRARIES) ## build all products into build/ (this is what `make` alone does)
+all: $(PROGRAMS) $(LIBRARIES) $(MANUAL_PAGES) $(COMPLETIONS) $(UNITS) ## build all products into build/ (this is what `make` alone does)
 programs: $(PROGRAMS) ## build the programs only
 tests: $(ALL_TESTS) ## build the test programs, without running them
 
@@ -106,7 +121,7 @@ ARCHIVES := $(addprefix $(BUILD)/obj/,lab.a cli.a client.a daemon.a console.a pr
 
 $(BUILD)/worsegpud: $(BUILD)/obj/daemon/main.o $(addprefix $(BUILD)/obj/,daemon.a proto.a lib.a base.a)
 	$(note) link $@
-	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lm
+	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -luv -lcjson -linih -lsystemd -lm
 
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark: $(BUILD)/%: \
 		$(addprefix $(BUILD)/obj/,cli.a client.a console.a proto.a base.a)
@@ -120,6 +135,27 @@ $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark:
 $(BUILD)/worsegpu-lab: $(BUILD)/obj/lab/main.o $(addprefix $(BUILD)/obj/,lab.a console.a proto.a lib.a base.a)
 	$(note) link $@
 	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcjson -lz -lm
+
+# Manual pages and completions: a source with holes, filled from the tables of the code (manual/manual.h).
+MANUAL := $(BUILD)/obj/manual/manual
+$(MANUAL): $(call objects,$(wildcard manual/*.c)) $(ARCHIVES)
+	$(note) link $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+		-luv -lcjson -linih -lsystemd -lm
+$(MANUAL_PAGES): $(BUILD)/manual/%: manual/%.scd.in $(MANUAL)
+	$(note) manual $@
+	@mkdir -p $(@D)
+	$(Q)$(MANUAL) <$< >$@.scd && SOURCE_DATE_EPOCH=$(PAGES_DATE) scdoc <$@.scd >$@
+$(COMPLETIONS): $(BUILD)/completions/%: completions/%.in $(MANUAL)
+	@mkdir -p $(@D)
+	$(Q)$(MANUAL) <$< >$@
+
+# Units name the folders of this very call: written each time.
+$(UNITS): $(BUILD)/systemd/%: systemd/%.in FORCE
+	@mkdir -p $(@D)
+	@sed 's|@sbindir@|$(sbindir)|; s|@sysconfdir@|$(sysconfdir)|' $< >$@
+.PHONY: manual
+manual: $(MANUAL_PAGES) $(COMPLETIONS) ## build the manual pages and completions only
 
 # The libraries as products: one relocatable object each, so that hidden names stay hidden in .a as well.
 OBJECTS_libworsegpu = $(call objects,$(SOURCES_lib) $(SOURCES_base))
@@ -163,7 +199,7 @@ $(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.
 	$(note) link $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(REPLAY) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-lcmocka -luv -lcjson -linih -lz -lm
+		-lcmocka -luv -lcjson -linih -lz -lsystemd -lm
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
@@ -265,10 +301,13 @@ acceptance: ## the acceptance scripts of WORSEGPU_SHARED (default ../shared), wh
 
 # ---------------------------------------------------------------------------------------- installing it
 
+CONFIGURATION := $(sysconfdir)/worsegpu/worsegpu.conf
+INSTALL_FOLDERS := $(sbindir) $(bindir) $(libdir)/pkgconfig $(includedir) $(docdir) $(sort $(foreach p,$(MANUAL_PAGES),\
+	$(mandir)/man$(patsubst .%,%,$(suffix $(p))))) $(bashcompletiondir) $(zshcompletiondir) $(dir $(CONFIGURATION)) $(unitdir) \
+	$(userunitdir) $(sysusersdir) $(tmpfilesdir)
 .PHONY: install uninstall installcheck
 install: all ## install into PREFIX (/usr/local), below DESTDIR if that is set
-	$(INSTALL) -d '$(DESTDIR)$(sbindir)' '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)/pkgconfig' \
-		'$(DESTDIR)$(includedir)' '$(DESTDIR)$(docdir)'
+	$(INSTALL) -d $(foreach d,$(INSTALL_FOLDERS),'$(DESTDIR)$(d)')
 	$(INSTALL) -m 755 $(BUILD)/worsegpud '$(DESTDIR)$(sbindir)'
 	$(INSTALL) -m 755 $(filter-out %/worsegpud,$(PROGRAMS)) '$(DESTDIR)$(bindir)'
 	$(INSTALL) -m 644 $(LIBRARY_NAMES:%=$(BUILD)/%.a) $(LIBRARY_NAMES:%=$(BUILD)/%.so.$(VERSION)) '$(DESTDIR)$(libdir)'
@@ -278,6 +317,16 @@ install: all ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	$(INSTALL) -m 644 $(LIBRARY_NAMES:%=$(BUILD)/%.pc) '$(DESTDIR)$(libdir)/pkgconfig'
 	$(INSTALL) -m 644 $(HEADERS) '$(DESTDIR)$(includedir)'
 	$(INSTALL) -m 644 $(PAPERS) '$(DESTDIR)$(docdir)'
+	for p in $(MANUAL_PAGES); do \
+		$(INSTALL) -m 644 $$p '$(DESTDIR)$(mandir)'/man$${p##*.} || exit 1; done
+	for c in $(BASH_COMPLETIONS); do \
+		$(INSTALL) -m 644 $(BUILD)/completions/$$c.bash '$(DESTDIR)$(bashcompletiondir)'/$$c || exit 1; done
+	$(INSTALL) -m 644 $(ZSH_COMPLETIONS:%=$(BUILD)/completions/%) '$(DESTDIR)$(zshcompletiondir)'
+	$(INSTALL) -m 644 systemd/worsegpud.socket $(BUILD)/systemd/worsegpud.service '$(DESTDIR)$(unitdir)'
+	$(INSTALL) -m 644 systemd/user/worsegpud.socket $(BUILD)/systemd/user/worsegpud.service '$(DESTDIR)$(userunitdir)'
+	$(INSTALL) -m 644 systemd/worsegpu.sysusers '$(DESTDIR)$(sysusersdir)/worsegpu.conf'
+	$(INSTALL) -m 644 systemd/worsegpu.tmpfiles '$(DESTDIR)$(tmpfilesdir)/worsegpu.conf'
+	[ -e '$(DESTDIR)$(CONFIGURATION)' ] || $(INSTALL) -m 644 systemd/worsegpu.conf '$(DESTDIR)$(CONFIGURATION)'
 	@[ -n '$(DESTDIR)' ] || echo 'installed; programs that use the shared libraries find them after: ldconfig'
 
 uninstall: ## remove what install put there (same PREFIX and DESTDIR)
@@ -287,12 +336,32 @@ uninstall: ## remove what install put there (same PREFIX and DESTDIR)
 		$(l).so.$(VERSION) pkgconfig/$(l).pc) || true
 	cd '$(DESTDIR)$(includedir)' 2>/dev/null && rm -f $(notdir $(HEADERS)) || true
 	cd '$(DESTDIR)$(docdir)' 2>/dev/null && rm -f $(notdir $(PAPERS)) || true
-	rmdir '$(DESTDIR)$(docdir)' 2>/dev/null || true
+	cd '$(DESTDIR)$(mandir)' 2>/dev/null && rm -f $(foreach p,$(notdir $(MANUAL_PAGES)),man?/$(p)) || true
+	cd '$(DESTDIR)$(bashcompletiondir)' 2>/dev/null && rm -f $(BASH_COMPLETIONS) || true
+	cd '$(DESTDIR)$(zshcompletiondir)' 2>/dev/null && rm -f $(ZSH_COMPLETIONS) || true
+	rm -f $(foreach d,$(unitdir) $(userunitdir),'$(DESTDIR)$(d)/worsegpud.service' '$(DESTDIR)$(d)/worsegpud.socket')
+	rm -f '$(DESTDIR)$(sysusersdir)/worsegpu.conf' '$(DESTDIR)$(tmpfilesdir)/worsegpu.conf'
+	@if cmp -s systemd/worsegpu.conf '$(DESTDIR)$(CONFIGURATION)'; then rm -f '$(DESTDIR)$(CONFIGURATION)'; \
+	elif [ -e '$(DESTDIR)$(CONFIGURATION)' ]; then echo 'left, because it was changed: $(DESTDIR)$(CONFIGURATION)'; fi
+	rmdir '$(DESTDIR)$(docdir)' '$(DESTDIR)$(dir $(CONFIGURATION))' 2>/dev/null || true
 
 installcheck: ## install into a temporary folder, use it from C and C++, uninstall
 	@tools/deps.sh build installcheck
 	@$(SUBMAKE) all
 	@BUILD='$(BUILD)' VERSION='$(VERSION)' ABI='$(ABI)' MAKE='$(MAKE)' tools/installcheck.sh
+
+.PHONY: deb debcheck unitcheck
+deb: ## build the Debian packages into build/deb, and have lintian look at them
+	@tools/deps.sh build deb
+	@JOBS=$(JOBS) tools/deb.sh '$(BUILD)/deb'
+
+debcheck: deb ## install the packages into a clean root, use them, remove them (as root)
+	@tools/deps.sh debcheck
+	@tools/debcheck.sh '$(BUILD)/deb'
+
+unitcheck: $(UNITS) ## systemd's own opinion of the units
+	@tools/deps.sh unitcheck
+	@BUILD='$(BUILD)' tools/unitcheck.sh
 
 # ---------------------------------------------------------------------------------------- tidying up
 

@@ -4,14 +4,28 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include <systemd/sd-daemon.h>
 
 static const char *const level_names[] = {"error", "warning", "info"};
+static const char *const priorities[] = {SD_ERR, SD_WARNING, SD_INFO};
 
 void log_init(struct log *log, FILE *stream, enum log_level level)
 {
     memset(log, 0, sizeof(*log));
     log->stream = stream;
     log->level = level;
+}
+
+bool log_is_journal(int descriptor, const char *journal_stream)
+{
+    struct stat status;
+    char ours[64];
+    if (!journal_stream || fstat(descriptor, &status) != 0)
+        return false;
+    snprintf(ours, sizeof(ours), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    return strcmp(ours, journal_stream) == 0;
 }
 
 const char *log_level_name(size_t number)
@@ -42,8 +56,12 @@ static void write_line(struct log *log, enum log_level level, const char *text)
             length += (size_t)snprintf(line + length, 5, "\\x%02x", byte);
     }
     line[length] = '\0';
-    fprintf(log->stream, "worsegpud: %s%s%s\n", level == LOG_LEVEL_INFO ? "" : level_names[level],
-            level == LOG_LEVEL_INFO ? "" : ": ", line);
+    if (log->journal)
+        fprintf(log->stream, "%s%s\n", priorities[level], line);
+    else
+        fprintf(log->stream, "worsegpud: %s%s%s\n",
+                level == LOG_LEVEL_INFO ? "" : level_names[level],
+                level == LOG_LEVEL_INFO ? "" : ": ", line);
     fflush(log->stream);
 }
 

@@ -2,7 +2,8 @@
  * is wrong.
  *
  * Lines about clients are rate-limited, and no client can write a control character into them. Time
- * is a parameter: the log reads no clock. */
+ * is a parameter: the log reads no clock. Where stderr is the journal's, a line begins with its
+ * priority (sd-daemon(3)) instead of our name and the level, which the journal shows by itself. */
 #ifndef LOG_H
 #define LOG_H
 
@@ -26,12 +27,17 @@ enum {
 struct log {
     FILE *stream;
     enum log_level level; /* the least important that is written */
+    bool journal;         /* the journal reads it */
     uint64_t window_start_ms;
     uint64_t lines_in_window;
     uint64_t suppressed;
 };
 
 void log_init(struct log *log, FILE *stream, enum log_level level);
+
+/* Whether what is written to a descriptor goes straight to the journal: `journal_stream` is
+ * $JOURNAL_STREAM (systemd.exec(5)), NULL for none. */
+bool log_is_journal(int descriptor, const char *journal_stream);
 
 /* "error", "warning", "info" for 0, 1, 2; NULL after the last. */
 const char *log_level_name(size_t number);

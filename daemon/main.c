@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #include "daemon/reload.h"
 #include "daemon/runner.h"
 #include "daemon/server.h"
+#include "daemon/service.h"
 #include "daemon/socket_file.h"
 #include "daemon/transport.h"
 
@@ -52,6 +54,7 @@ struct program {
     struct socket_file socket;
     struct listener listener;
     struct runner runner;
+    struct service service;
     uv_signal_t signals[SIGNALS];
     int argc; /* the command line, for when the configuration is read again */
     char **argv;
@@ -62,6 +65,7 @@ struct program {
 static void on_stopped(void *context)
 {
     struct program *program = context;
+    service_close(&program->service);
     uv_close((uv_handle_t *)&program->stop_deadline, NULL);
     for (size_t index = 0; index < SIGNALS; index++)
         uv_close((uv_handle_t *)&program->signals[index], NULL);
@@ -82,6 +86,7 @@ static void stop(struct program *program)
     if (program->stopping)
         return;
     program->stopping = true;
+    service_stopping(&program->service);
     listener_stop(&program->listener);
     socket_file_remove(&program->socket);
     uv_timer_start(&program->stop_deadline, on_stop_deadline,
@@ -89,13 +94,20 @@ static void stop(struct program *program)
     transport_stop(&program->transport, on_stopped, program);
 }
 
+static void read_again(struct program *program)
+{
+    service_reloading(&program->service);
+    if (reload(&program->server, &program->options, program->argc, program->argv))
+        transport_options_changed(&program->transport);
+    service_reloaded(&program->service);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
     if (number == SIGHUP) {
-        if (!program->stopping &&
-            reload(&program->server, &program->options, program->argc, program->argv))
-            transport_options_changed(&program->transport);
+        if (!program->stopping)
+            read_again(program);
         return;
     }
     if (program->runner.running)
@@ -181,20 +193,37 @@ static int find_path(struct program *program, char path[SOCKET_WISH_SIZE],
     return socket_file_default(path, message);
 }
 
+/* The socket to serve on: one that a service manager handed over, or one of our own. 0, or 1 with
+ * `message`. */
+static int open_socket(struct program *program, char message[SOCKET_MESSAGE_SIZE])
+{
+    char path[SOCKET_WISH_SIZE];
+    switch (service_take_socket(&program->socket, program->options.socket, message)) {
+    case SERVICE_SOCKET_TAKEN:
+        return 0;
+    case SERVICE_SOCKET_WRONG:
+        return 1;
+    case SERVICE_SOCKET_NONE:
+        break;
+    }
+    if (find_path(program, path, message) != 0)
+        return 1;
+    return socket_file_open(&program->socket, path, message);
+}
+
 /* Serves until it is told to stop. The exit status. */
 static int serve(struct program *program)
 {
-    char path[SOCKET_WISH_SIZE];
     char message[SOCKET_MESSAGE_SIZE];
     hold_signals(SIG_BLOCK); /* else one that comes before its handler would leave files behind */
-    if (find_path(program, path, message) != 0 ||
-        socket_file_open(&program->socket, path, message) != 0) {
+    if (open_socket(program, message) != 0) {
         log_write(&program->log, LOG_LEVEL_ERROR, "%s", message);
         runner_clean(&program->runner);
         return EXIT_FAILED;
     }
     int status = transport_init(&program->transport, &program->loop, &program->server);
     set_up_loop(program);
+    service_init(&program->service, &program->loop, &program->server);
     hold_signals(SIG_UNBLOCK);
     if (status == 0)
         status = listener_start(&program->listener, &program->loop, program->socket.descriptor,
@@ -206,6 +235,7 @@ static int serve(struct program *program)
         stop(program);
     } else {
         log_start(program);
+        service_ready(&program->service);
         if (program->options.run &&
             runner_start(&program->runner, &program->loop, program->options.run,
                          program->socket.path, on_command_ended, program, message) != 0) {
@@ -226,6 +256,7 @@ static int run(struct program *program)
 {
     char message[SOCKET_MESSAGE_SIZE];
     log_init(&program->log, stderr, options_log_level(&program->options));
+    program->log.journal = log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM"));
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&program->loop);
     memory_budget_init(&program->budget, memory_system(), program->options.max_memory_bytes);

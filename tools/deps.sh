@@ -18,7 +18,9 @@ build        libuv1-dev       header  uv.h
 build        libcjson-dev     header  cjson/cJSON.h
 build        libinih-dev      header  ini.h
 build        libbsd-dev       header  bsd/sys/tree.h
+build        libsystemd-dev   header  systemd/sd-daemon.h
 build        zlib1g-dev       header  zlib.h
+build        scdoc            program scdoc
 test         libcmocka-dev    header  cmocka.h
 lint         clang            program clang
 lint         clang-format     program clang-format
@@ -29,6 +31,11 @@ fuzz         clang            program clang
 valgrind     valgrind         program valgrind
 coverage     gcovr            program gcovr
 acceptance   python3          program python3
+deb          debhelper        program dh
+deb          lintian          program lintian
+deb          dpkg-dev         program dpkg-buildpackage
+debcheck     debootstrap      program debootstrap
+unitcheck    systemd          program systemd-analyze
 installcheck g++              program g++
 installcheck pkg-config       program pkg-config
 '

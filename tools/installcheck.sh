@@ -47,6 +47,7 @@ cat >"$room/wanted" <<END
 ./bin/worse-gpu-demo
 ./bin/worsegpu-cli
 ./bin/worsegpu-lab
+./etc/worsegpu/worsegpu.conf
 ./include/worsegpu.h
 ./include/worsegpu_client.h
 ./include/worsegpu_client_rules.h
@@ -61,10 +62,30 @@ cat >"$room/wanted" <<END
 ./lib/libworsegpu.so.$VERSION
 ./lib/pkgconfig/libworsegpu-client.pc
 ./lib/pkgconfig/libworsegpu.pc
+./lib/systemd/system/worsegpud.service
+./lib/systemd/system/worsegpud.socket
+./lib/systemd/user/worsegpud.service
+./lib/systemd/user/worsegpud.socket
+./lib/sysusers.d/worsegpu.conf
+./lib/tmpfiles.d/worsegpu.conf
 ./sbin/worsegpud
+./share/bash-completion/completions/worsegpu-cli
+./share/bash-completion/completions/worsegpu-lab
+./share/bash-completion/completions/worsegpud
 ./share/doc/worsegpu/LICENSE
 ./share/doc/worsegpu/PROTOCOL.md
 ./share/doc/worsegpu/README.md
+./share/man/man1/worse-gpu-benchmark.1
+./share/man/man1/worse-gpu-demo.1
+./share/man/man1/worsegpu-cli.1
+./share/man/man1/worsegpu-lab.1
+./share/man/man3/libworsegpu.3
+./share/man/man5/worsegpu.conf.5
+./share/man/man7/worsegpu-protocol.7
+./share/man/man8/worsegpud.8
+./share/zsh/site-functions/_worsegpu-cli
+./share/zsh/site-functions/_worsegpu-lab
+./share/zsh/site-functions/_worsegpud
 END
 check "exactly the files that belong there" diff "$room/wanted" "$room/files"
 
@@ -104,6 +125,19 @@ for library in libworsegpu libworsegpu-client; do
     check "$library.so is called $library.so.$ABI" named "$prefix/lib/$library.so" "$library.so.$ABI"
     check "$library.so has RELRO and binds at start" hardened "$prefix/lib/$library.so"
 done
+
+check "the unit starts the daemon that was installed" \
+    grep -q "^ExecStart=$prefix/sbin/worsegpud --config $prefix/etc/worsegpu/" "$prefix/lib/systemd/system/worsegpud.service"
+check "the daemon takes the configuration that was installed" \
+    "$prefix/sbin/worsegpud" --config "$prefix/etc/worsegpu/worsegpu.conf" --run "$prefix/bin/worsegpu-cli" info
+# A configuration that someone has changed is theirs: neither a second install nor uninstall takes it away.
+changed=$room/changed
+make_with DESTDIR="$changed" PREFIX=/usr install
+echo '# mine' >>"$changed/usr/etc/worsegpu/worsegpu.conf"
+make_with DESTDIR="$changed" PREFIX=/usr install
+make_with DESTDIR="$changed" PREFIX=/usr uninstall
+check "a changed configuration stays as it is" grep -qx '# mine' "$changed/usr/etc/worsegpu/worsegpu.conf"
+check "and nothing else does" test "$(files_below "$changed")" = ./usr/etc/worsegpu/worsegpu.conf
 
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 export PKG_CONFIG_PATH
