@@ -225,7 +225,7 @@ test: ## install what is missing, build, and run all tests
 
 # ---------------------------------------------------------------------------------------- checking it
 
-.PHONY: lint sanitize valgrind coverage bench acceptance fuzz fuzz-programs
+.PHONY: lint sanitize valgrind coverage bench acceptance fuzz
 lint: ## clang-format, clang-tidy, cppcheck, both compilers, shellcheck, our own rules
 	@tools/deps.sh build test lint
 	@$(SUBMAKE) all tests
@@ -284,6 +284,7 @@ fuzz: ## feed mutated files to each reader of foreign data for TIME (60) seconds
 			"$(BUILD)/fuzz/corpus/@" "tests/fuzz/corpus/@" >"$(BUILD)/fuzz/@.log" 2>&1 && \
 		echo "@: $$(sed -n "s/^stat::number_of_executed_units: *//p" "$(BUILD)/fuzz/@.log") inputs, none did harm" || \
 		{ tail -n 40 "$(BUILD)/fuzz/@.log"; echo "@: failed"; exit 1; }'
+.PHONY: fuzz-programs
 fuzz-programs: $(FUZZ_TARGETS:%=$(BUILD)/%)
 $(FUZZ_TARGETS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 	$(note) link $@

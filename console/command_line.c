@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bytes_text.h"
-#include "console/suggest.h"
+#include "base/suggest.h"
 
 /* ------------------------------------------------------------------------------ the table */
 

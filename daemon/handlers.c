@@ -429,7 +429,7 @@ static void write_allocation(const struct worsegpu_allocation *allocation, struc
     json_writer_end_object(out);
 }
 
-static bool may_see(const struct connection *connection, const struct lease *lease)
+bool may_see_lease(const struct connection *connection, const struct lease *lease)
 {
     return connection->peer.uid == 0 || connection->peer.uid == lease->uid;
 }
@@ -459,7 +459,7 @@ const struct answered *handle_list(struct call *call)
         worsegpu_list(call->hosted->engine, next, page, PAGE, &count, &more);
         size_t index = 0;
         for (; index < count && left && call_fits(call); index++) {
-            if (may_see(call->connection, page[index].owner) &&
+            if (may_see_lease(call->connection, page[index].owner) &&
                 (!orphans || is_orphan(page[index].owner))) {
                 write_allocation(&page[index], out);
                 left--;

@@ -43,6 +43,10 @@ bool call_reserve_for_config(const struct call *call, const struct worsegpu_conf
 #define METHOD(name, summary, result) const struct answered *handle_##name(struct call *call);
 #include "proto/methods.def"
 
+/* Whether the connection's user may see the allocation of a lease: its own, root everybody's. In
+ * handlers.c. */
+bool may_see_lease(const struct connection *connection, const struct lease *lease);
+
 /* Writes an event as the peer may see it. In handlers.c. */
 void write_event(const struct server *server, const struct peer *peer,
                  const struct worsegpu_event *event, struct json_writer *out);

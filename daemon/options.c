@@ -149,6 +149,21 @@ static enum options_result refuse(char message[OPTIONS_MESSAGE_SIZE], const char
     return OPTIONS_WRONG;
 }
 
+/* A word that is no option's, or no option at all: the nearest one is named. */
+static enum options_result refuse_word(char message[OPTIONS_MESSAGE_SIZE], const char *what,
+                                       const char *word)
+{
+    char name[64];
+    const char *bare = word + strspn(word, "-");
+    int length = (int)strcspn(bare, "=");
+    snprintf(name, sizeof(name), "%.*s", length, bare);
+    const char *nearest = length > 1 ? options_nearest_flag(name, true) : NULL;
+    if (!nearest)
+        return refuse(message, what, word);
+    snprintf(message, OPTIONS_MESSAGE_SIZE, "%s '%.128s'; did you mean --%s?", what, word, nearest);
+    return OPTIONS_WRONG;
+}
+
 /* `gpu` NULL: the GPU that its options are of is not there any more. */
 static enum options_result take_flag(struct options *options, struct gpu_options *gpu, int flag,
                                      const char *value, char message[OPTIONS_MESSAGE_SIZE])
@@ -215,8 +230,8 @@ static enum options_result read_command_line(struct options *options, struct gpu
         } else if (flag == '?') {
             /* A letter among several in one word leaves optind where it was. */
             const char letter[] = {'-', (char)optopt, '\0'};
-            return refuse(message, "there is no option",
-                          optopt >= FLAGS ? letter : argv[optind - 1]);
+            return refuse_word(message, "there is no option",
+                               optopt >= FLAGS ? letter : argv[optind - 1]);
         } else {
             enum options_result result = take_flag(options, gpu, flag, optarg, message);
             if (result != OPTIONS_FINE)
@@ -224,7 +239,7 @@ static enum options_result read_command_line(struct options *options, struct gpu
         }
     }
     if (optind < ours)
-        return refuse(message, "what is this word for?", argv[optind]);
+        return refuse_word(message, "what is this word for?", argv[optind]);
     return OPTIONS_FINE;
 }
 

@@ -65,6 +65,16 @@ static size_t option_of_key(const char *key)
     return index;
 }
 
+static int no_such_key(struct file_reading *reading, const char *name)
+{
+    const char *nearest = options_nearest_flag(name, false);
+    if (nearest)
+        return wrong_at(reading, reading->line, "there is no key '%.64s'; did you mean %s?", name,
+                        nearest);
+    return wrong_at(reading, reading->line, "there is no key '%.64s' (worsegpud --help lists them)",
+                    name);
+}
+
 static int take_file_value(void *user, const char *section, const char *name, const char *value)
 {
     struct file_reading *reading = user;
@@ -74,8 +84,7 @@ static int take_file_value(void *user, const char *section, const char *name, co
         return 0;
     size_t index = option_of_key(name);
     if (index == OPTIONS)
-        return wrong_at(reading, reading->line,
-                        "there is no key '%.64s' (worsegpud --help lists them)", name);
+        return no_such_key(reading, name);
     bool of_gpu = options_info(index)->of_gpu;
     if (reading->sections && !of_gpu)
         return wrong_at(reading, reading->line,

@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "base/memory.h"
+#include "base/suggest.h"
 #include "daemon/groups.h"
 #include "lib/worsegpu.h"
 
@@ -333,4 +334,22 @@ void option_show(size_t index, const void *place, char *text, size_t size)
         snprintf(text, size, "%s", *text_of(place));
         break;
     }
+}
+
+const char *options_nearest_flag(const char *typed, bool on_command_line)
+{
+    static const char *const own[] = {"help", "version", "config", "inject", "run"};
+    enum {
+        OWN = sizeof(own) / sizeof(own[0])
+    };
+    const char *flags[OPTIONS + OWN];
+    char word[64];
+    for (size_t index = 0; index < OPTIONS; index++)
+        flags[index] = options_info(index)->flag;
+    memcpy(flags + OPTIONS, own, sizeof(own));
+    snprintf(word, sizeof(word), "%s", typed); /* one that is cut is near to none */
+    for (char *at = word; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    return suggest_nearest(word, flags, OPTIONS + (on_command_line ? OWN : 0));
 }

@@ -37,6 +37,10 @@ void option_show(size_t index, const void *place, char *text, size_t size);
 /* Says what a value must be. */
 void option_expected(size_t index, char text[OPTION_EXPECTED_SIZE]);
 
+/* The flag that is nearest to what was typed, with - or _, also of those that only a command line
+ * has (--run); NULL when none is near. */
+const char *options_nearest_flag(const char *typed, bool on_command_line);
+
 /* How --help writes the value; "" for a CHOICE, whose words say it. */
 const char *option_placeholder(size_t index);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "console/suggest.h"
+#include "base/suggest.h"
 #include "lib/invariants.h"
 #include "lib/python_random.h"
 

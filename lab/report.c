@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "console/suggest.h"
+#include "base/suggest.h"
 #include "lab/lab.h"
 #include "proto/json_text.h"
 

@@ -151,6 +151,9 @@ struct policy_operations {
      * the audit, or WORSEGPU_NO_MEMORY. */
     int (*check)(const struct policy *policy, const struct policy_live *live, struct audit *audit);
 
+    /* Calls `see` for every block in the order of offsets. For pictures and explanations. */
+    void (*each_block)(const struct policy *policy, policy_see see, void *context);
+
     /* ---- From here on each may be NULL or 0: the policy has nothing of the kind. */
 
     /* What can be set, `knob_count` of them. */
@@ -181,8 +184,6 @@ struct policy_operations {
      * its comment says why not. NULL where the policy cannot fragment. */
     uint64_t (*largest_free)(const struct policy *policy);
 
-    /* Calls `see` for every block in the order of offsets. For pictures and explanations. */
-    void (*each_block)(const struct policy *policy, policy_see see, void *context);
 };
 
 struct policy {

@@ -406,6 +406,35 @@ WORSEGPU_API void worsegpu_snapshot(worsegpu_allocator *allocator,
  * since it was asked last. */
 WORSEGPU_API bool worsegpu_largest_free(worsegpu_allocator *allocator, uint64_t *bytes);
 
+/* One cell of a map: how much of it is what. What is left is not reserved. */
+struct worsegpu_cell {
+    uint64_t used_bytes;
+    uint64_t free_bytes; /* reserved and empty; without the pending ones */
+    uint64_t forgotten_bytes;
+    uint64_t pending_bytes;    /* freed, but waiting for events of streams */
+    uint64_t allocation_id;    /* the live allocation that has most of the cell; 0: none is there */
+    uint64_t allocation_bytes; /* how much it has */
+    void *owner;               /* as given to worsegpu_allocate for it */
+};
+
+/* What a map shows: `bytes` from `from` on, in so many cells; the last one may be shorter. */
+struct worsegpu_map {
+    uint64_t from;
+    uint64_t bytes;
+    uint64_t cell_bytes;
+    size_t cells;
+};
+
+#define WORSEGPU_MAX_CELLS 4096
+
+/* Draws the fake GPU's address range from `from` on, `bytes` of it (0: to its end, which is the
+ * capacity, or the end of the last block where that is further), in at most `count` equal cells, 1
+ * to WORSEGPU_MAX_CELLS: fewer where the range does not go into so many. WORSEGPU_OK, or
+ * WORSEGPU_INVALID_ARGUMENT for a count or a range that is none. O(blocks + live + count). The
+ * policy "reference" has no places: there the allocations stand in a row by their ids. */
+WORSEGPU_API int worsegpu_map(worsegpu_allocator *allocator, uint64_t from, uint64_t bytes,
+                              struct worsegpu_cell *cells, size_t count, struct worsegpu_map *map);
+
 /* A policy's own figures, under the names of the allocator that it models: told one by one, in an
  * order that does not change. Names are static texts. None of the functions may be NULL; the
  * allocator is locked meanwhile: it must not be used. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "console/suggest.h"
+#include "base/suggest.h"
 
 static const struct option_info OPTION_TABLE[OPTIONS] = {
 #define OPTION(name, text, type, placeholder, meaning)                                             \

@@ -11,7 +11,7 @@
 #include "client/cli/report.h"
 #include "client/cli/result.h"
 #include "client/cli/rule_table.h"
-#include "console/suggest.h"
+#include "base/suggest.h"
 #include "proto/inject_words.h"
 
 enum {

@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes_text.h"
+#include "client/cli/no_daemon.h"
 #include "proto/errors.h"
 #include "proto/json_writer.h"
 
@@ -100,13 +102,23 @@ static void advise_refusal(struct cli *cli, const struct worsegpu_client_error *
     }
 }
 
+static void advise_start(struct cli *cli)
+{
+    char advice[NO_DAEMON_ADVICE_SIZE];
+    const char *given = cli->arguments.values.socket;
+    const char *variable = getenv("WORSEGPU_SOCKET");
+    bool by_option = given != NULL;
+    if (!given && variable && variable[0] != '\0')
+        given = variable;
+    no_daemon_advice(given, by_option, "", advice);
+    output_advice(&cli->output, "%s", advice);
+}
+
 static void advise(struct cli *cli, const struct worsegpu_client_error *error)
 {
-    const char *given = cli->arguments.values.socket;
     switch (error->status) {
     case WORSEGPU_CLIENT_NO_DAEMON:
-        output_advice(&cli->output, "start one: worsegpud%s%s", given ? " --socket " : "",
-                      given ? given : "");
+        advise_start(cli);
         break;
     case WORSEGPU_CLIENT_TIMEOUT:
         output_advice(&cli->output,

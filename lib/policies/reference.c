@@ -100,6 +100,25 @@ static int reference_check(const struct policy *policy, const struct policy_live
     return WORSEGPU_OK;
 }
 
+/* As `measure` counts them: what is used is one block, what is forgotten another. */
+static void reference_each_block(const struct policy *policy, policy_see see, void *context)
+{
+    const struct reference_policy *reference = (const struct reference_policy *)policy;
+    const struct policy_block used = {
+        .bytes = reference->used_bytes,
+        .state = POLICY_BLOCK_USED,
+    };
+    const struct policy_block forgotten = {
+        .offset = reference->used_bytes,
+        .bytes = reference->forgotten_bytes,
+        .state = POLICY_BLOCK_FORGOTTEN,
+    };
+    if (used.bytes > 0)
+        see(context, &used);
+    if (forgotten.bytes > 0)
+        see(context, &forgotten);
+}
+
 const struct policy_operations policy_reference = {
     .name = "reference",
     .summary =
@@ -110,4 +129,5 @@ const struct policy_operations policy_reference = {
     .release = reference_release,
     .measure = reference_measure,
     .check = reference_check,
+    .each_block = reference_each_block,
 };

@@ -243,6 +243,24 @@ static uint64_t worse_largest_free(const struct policy *policy)
     return worse->largest_free_bytes;
 }
 
+static void worse_each_block(const struct policy *policy, policy_see see, void *context)
+{
+    static const enum policy_block_state states[] = {
+        [WORSE_FREE] = POLICY_BLOCK_FREE,
+        [WORSE_USED] = POLICY_BLOCK_USED,
+        [WORSE_FORGOTTEN] = POLICY_BLOCK_FORGOTTEN,
+    };
+    const struct worse_policy *worse = (const struct worse_policy *)policy;
+    for (size_t i = 0; i < worse->blocks; i++) {
+        const struct policy_block block = {
+            .offset = worse->offsets[i],
+            .bytes = worse->states[i] & WORSE_SIZE_BITS,
+            .state = states[worse->states[i] >> WORSE_STATE_SHIFT],
+        };
+        see(context, &block);
+    }
+}
+
 const struct policy_operations policy_worse = {
     .name = "worse",
     .summary = "Random buckets, exact first fit, no split, no merge, and a free that may forget.",
@@ -253,4 +271,5 @@ const struct policy_operations policy_worse = {
     .measure = worse_measure,
     .check = worse_check,
     .largest_free = worse_largest_free,
+    .each_block = worse_each_block,
 };

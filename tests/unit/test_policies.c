@@ -53,6 +53,7 @@ static void test_each_answers_every_question(void **state)
         assert_non_null(operations->release);
         assert_non_null(operations->measure);
         assert_non_null(operations->check);
+        assert_non_null(operations->each_block);
     }
 }
 

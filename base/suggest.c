@@ -1,6 +1,6 @@
 /* Nearest words; see suggest.h. The distance is the one of Damerau and Levenshtein, in its
  * restricted form: no part of a word is changed twice. */
-#include "console/suggest.h"
+#include "base/suggest.h"
 
 #include <string.h>
 

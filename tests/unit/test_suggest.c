@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "console/suggest.h"
+#include "base/suggest.h"
 
 static const char *const WORDS[] = {"alloc", "free", "snapshot", "trace", "list"};
 
