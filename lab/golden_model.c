@@ -127,10 +127,12 @@ static void write_knob(struct writing *writing, const char *knob, const char *va
 static void write_word(struct writing *writing, const char *knob, const char *text)
 {
     char word[64];
-    size_t length = 0;
-    for (; text[length] != '\0' && length < sizeof(word); length++) {
-        char byte = text[length];
-        word[length] = (char)(byte == '-' ? '_' : byte >= 'A' && byte <= 'Z' ? byte + 32 : byte);
+    size_t length = strlen(text);
+    if (length > sizeof(word))
+        length = sizeof(word);
+    for (size_t i = 0; i < length; i++) {
+        char byte = text[i];
+        word[i] = (char)(byte == '-' ? '_' : byte >= 'A' && byte <= 'Z' ? byte + 32 : byte);
     }
     write_knob(writing, knob, word, length);
 }

@@ -74,6 +74,7 @@ check "the configuration is one that the daemon takes" inside sh -c \
     'worsegpud --config /etc/worsegpu/worsegpu.conf --run worsegpu-cli info'
 check "the unit is one that systemd takes" inside systemd-analyze verify --man=no worsegpud.service worsegpud.socket
 printf '#include <stdio.h>\n#include <worsegpu.h>\nint main(void) { return puts(worsegpu_version()) < 0; }\n' >"$root/tmp/use.c"
+# shellcheck disable=SC2016  # the shell inside is to expand it
 check "a C program builds with the development files" inside sh -c \
     'gcc -o /tmp/use /tmp/use.c $(pkg-config --cflags --libs libworsegpu)'
 check "... and runs" inside /tmp/use

@@ -37,8 +37,8 @@ enum torch_pool {
 };
 
 enum {
-    TORCH_TEXT_MAX = 1024,    /* bytes of alloc_conf */
-    TORCH_ATTEMPTS = 3,       /* that one place can make, each of which may take a segment */
+    TORCH_TEXT_MAX = 1024,   /* bytes of alloc_conf */
+    TORCH_ATTEMPTS = 3,      /* that one place can make, each of which may take a segment */
     TORCH_MOST_RANGES = 4096 /* segments at once, after which there are no addresses for more */
 };
 

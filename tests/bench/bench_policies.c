@@ -235,14 +235,15 @@ static void compare_calls(void)
     enum {
         SUBJECTS = sizeof(subjects) / sizeof(subjects[0])
     };
-    double best[SUBJECTS];
+    double best[SUBJECTS] = {0};
     uint64_t refused[SUBJECTS] = {0};
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < SUBJECTS; i++) {
             if (!is_there(&subjects[i]))
                 continue;
             double seconds = play(&subjects[i]);
-            best[i] = round == 0 || seconds < best[i] ? seconds : best[i];
+            if (round == 0 || seconds < best[i])
+                best[i] = seconds;
             refused[i] = player.refused;
         }
     }

@@ -115,6 +115,7 @@ static int compare(const void *left, const void *right)
 size_t naive_pool(const struct naive_torch *torch, bool small, size_t pool[NAIVE_BLOCKS])
 {
     size_t count = 0;
+    pool[0] = 0; /* for cppcheck, which does not see that nothing of an empty pool is read */
     for (size_t i = 0; i < NAIVE_BLOCKS; i++) {
         if (torch->blocks[i].state == NAIVE_FREE && torch->blocks[i].small == small)
             pool[count++] = i;
