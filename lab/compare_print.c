@@ -178,7 +178,7 @@ static void bytes_text(uint64_t bytes, char text[64])
 {
     char number[LAB_NUMBER_SIZE];
     uint64_t tenths = (bytes / 1048576) * 10 + (bytes % 1048576 * 10 + 524288) / 1048576;
-    if (bytes < 10 * 1048576)
+    if (bytes < UINT64_C(10) << 20)
         bytes_to_text(bytes, false, text);
     else
         snprintf(text, 64, "%s.%d MiB", lab_number(tenths / 10, number), (int)(tenths % 10));

@@ -312,7 +312,7 @@ enum replay_verdict replay_judge(struct replay *replay, const struct json_docume
         replay->counts.missed += missed;
         return note(&event, "events are missing here, in number", missed);
     }
-    if (!cJSON_IsString(operation))
+    if (!operation || !cJSON_IsString(operation))
         return REPLAY_PLAIN;
     enum replay_verdict verdict = judge_operation(replay, &event, operation->valuestring);
     replay->counts.events += verdict != REPLAY_WAIT && verdict != REPLAY_SEND_FIRST;

@@ -82,7 +82,7 @@ int json_line_text(const struct json_line *line, const cJSON *object, const char
     *text = NULL;
     if (!item && optional)
         return LOG_FINE;
-    if (!cJSON_IsString(item))
+    if (!item || !cJSON_IsString(item))
         return wrong(line, item, name, "text");
     *text = item->valuestring;
     return LOG_FINE;
@@ -100,7 +100,7 @@ int json_line_pointer(const struct json_line *line, const cJSON *object, const c
 {
     const char *text;
     int status = json_line_text(line, object, name, false, &text);
-    if (status != LOG_FINE)
+    if (status != LOG_FINE || !text)
         return status;
     return log_piece_pointer((struct log_piece){text, strlen(text)}, value)
                ? LOG_FINE

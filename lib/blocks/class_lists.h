@@ -55,7 +55,7 @@ static inline void class_lists_remove(struct class_lists *lists, struct blocks *
         if (item->next == BLOCK_NONE) {
             lists->words[class / 64] &= ~(UINT64_C(1) << (class % 64));
             if (lists->words[class / 64] == 0)
-                lists->groups &= ~(UINT64_C(1) << (class / 64));
+                lists->groups &= ~(UINT64_C(1) << (class / 64 % 64));
         }
     }
     item->list = BLOCK_NONE;

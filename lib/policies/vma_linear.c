@@ -115,6 +115,8 @@ static bool find_wrapped(const struct vma_linear *linear, const struct class_ran
     const struct block *last = is_empty(b) ? NULL : last_block(range, b);
     spot->scanned++;
     spot->offset = last ? rounded_up(block_end(last), want->alignment) : 0;
+    /* A is not empty, so its blocks are there. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (spot->offset + want->bytes > limit->offset)
         return false;
     spot->block = limit->below;

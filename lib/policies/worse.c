@@ -27,6 +27,7 @@ static int worse_create(const struct policy_setup *setup, struct policy **policy
     if (!worse)
         return WORSEGPU_NO_MEMORY;
     worse->policy.operations = &policy_worse;
+    worse->self = worse;
     worse->memory = setup->memory;
     worse->config = setup->config;
     worse->random = setup->random;
@@ -235,7 +236,7 @@ static uint64_t look_for_largest(const struct worse_policy *worse)
  * order of the sizes would cost every place and release more than that. */
 static uint64_t worse_largest_free(const struct policy *policy)
 {
-    struct worse_policy *worse = mine((struct policy *)(uintptr_t)policy); /* only what is kept */
+    struct worse_policy *worse = ((const struct worse_policy *)policy)->self;
     if (worse->largest_is_stale) {
         worse->largest_free_bytes = look_for_largest(worse);
         worse->largest_is_stale = false;

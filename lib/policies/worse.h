@@ -46,6 +46,7 @@ struct worse_policy {
     uint64_t forgotten_blocks;
     uint64_t largest_free_bytes; /* at least the size of the largest free block */
     bool largest_is_stale;       /* it may be more than that */
+    struct worse_policy *self;   /* for the look that keeps what it finds */
 };
 
 /* The audit of its lists; in worse_check.c. */

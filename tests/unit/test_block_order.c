@@ -258,7 +258,7 @@ static void test_the_audit_finds_what_is_broken(void **state)
     assert_int_equal(block_nodes_reserve(&nodes, 16), 0);
     struct block_order order = block_order_empty();
     for (uint32_t i = 0; i < 16; i++) {
-        struct member member = {i * 2, 0, i, i};
+        struct member member = {(uint64_t)i * 2, 0, i, i};
         block_order_insert(&order, &nodes, i, member.major, 0, member.weight);
         naive_insert(&naive, &member);
     }

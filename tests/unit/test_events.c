@@ -107,7 +107,7 @@ static void test_a_free_finds_its_allocation(void **state)
 {
     (void)state;
     const struct log_record records[] = {allocate(70, 100), allocate(80, 200), freed(70)};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, EVENTS_ANY_DEVICE);
     assert_int_equal(walk_all(events, all), 3);
     assert_int_equal(all[0].id, 1);
@@ -125,7 +125,7 @@ static void test_a_new_allocation_gets_the_lowest_slot_that_is_free(void **state
     const struct log_record records[] = {allocate(1, 8), allocate(2, 8), allocate(3, 8),
                                          allocate(4, 8), freed(3),       freed(2),
                                          allocate(5, 8), allocate(6, 8), allocate(7, 8)};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, EVENTS_ANY_DEVICE);
     walk_all(events, all);
     assert_int_equal(all[6].slot, 1);
@@ -163,7 +163,7 @@ static void test_every_field_of_a_record_comes_back(void **state)
          .stream = 9,
          .time_us = 7,
          .place = 3}};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, EVENTS_ANY_DEVICE);
     assert_int_equal(walk_all(events, all), 4);
     assert_true(all[0].before && all[0].upper);
@@ -209,7 +209,7 @@ static void test_a_free_of_nothing_is_counted_and_left_out(void **state)
     struct log_record use = freed(9);
     use.operation = LOG_RECORD_STREAM;
     const struct log_record records[] = {freed(1), allocate(1, 8), freed(1), freed(1), use};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, EVENTS_ANY_DEVICE);
     assert_int_equal(walk_all(events, all), 2);
     assert_int_equal(events_facts(events)->unknown_frees, 2);
@@ -222,7 +222,7 @@ static void test_an_allocation_on_a_live_key_frees_the_older_one_first(void **st
 {
     (void)state;
     const struct log_record records[] = {allocate(1, 8), allocate(1, 16), freed(1)};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, EVENTS_ANY_DEVICE);
     assert_int_equal(walk_all(events, all), 4);
     assert_int_equal(all[1].operation, LOG_FREE);
@@ -249,7 +249,7 @@ static void test_the_lowest_device_that_allocates_is_taken(void **state)
         on_device(segment, 1),         on_device(allocate(2, 40), 3), on_device(allocate(1, 10), 1),
         on_device(allocate(2, 20), 2), on_device(freed(1), 2),        on_device(freed(1), 1),
     };
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, EVENTS_ANY_DEVICE);
     assert_int_equal(events_facts(events)->device, 1);
     assert_int_equal(events_facts(events)->devices, 3);
@@ -266,7 +266,7 @@ static void test_the_device_asked_for_is_taken(void **state)
     (void)state;
     const struct log_record records[] = {on_device(allocate(1, 10), 0),
                                          on_device(allocate(1, 20), 5), on_device(freed(1), 0)};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     struct events *events = READ(records, 5);
     assert_int_equal(events_facts(events)->device, 5);
     assert_int_equal(walk_all(events, all), 1);
@@ -279,7 +279,7 @@ static void test_a_device_that_allocates_nothing_is_refused_with_those_that_do(v
     (void)state;
     const struct log_record records[] = {on_device(allocate(1, 10), 2),
                                          on_device(allocate(1, 20), 5)};
-    struct events *events;
+    struct events *events = NULL;
     struct log_problem problem;
     assert_int_equal(read_records(records, 2, 1, memory_system(), &events, &problem), LOG_BAD);
     assert_string_equal(problem.text, "device 1 allocates nothing in this log; these do: 2, 5");
@@ -291,7 +291,7 @@ static void test_more_live_bytes_than_64_bits_are_refused(void **state)
     (void)state;
     struct log_record records[] = {allocate(1, UINT64_MAX), allocate(2, 1)};
     records[1].place = 7;
-    struct events *events;
+    struct events *events = NULL;
     struct log_problem problem;
     assert_int_equal(read_records(records, 2, 0, memory_system(), &events, &problem), LOG_BAD);
     assert_non_null(strstr(problem.text, "7: what is live comes to more than 2^64 bytes"));
@@ -317,7 +317,7 @@ static void test_a_free_without_a_stream_has_that_of_its_allocation(void **state
 {
     (void)state;
     struct log_record records[] = {allocate(1, 8), freed(1)};
-    struct event all[MOST_EVENTS];
+    struct event all[MOST_EVENTS] = {0};
     records[0].stream = 6;
     records[1].stream = LOG_OWN_STREAM;
     struct events *events = READ(records, EVENTS_ANY_DEVICE);

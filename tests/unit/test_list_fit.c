@@ -34,16 +34,18 @@ static void assert_list(const struct policy_world *world, const char *expected)
     char *text = policy_world_statistics(world);
     char shown[512] = "";
     size_t length = 0;
-    unsigned long long offset;
-    unsigned long long bytes;
-    int read;
+    char *end;
     const char *rows = strstr(text, "free_list:\n");
     assert_non_null(rows);
     rows += strlen("free_list:\n");
-    while (sscanf(rows, " %llu %llu\n%n", &offset, &bytes, &read) == 2) {
+    for (;;) {
+        unsigned long long offset = strtoull(rows, &end, 10);
+        if (end == rows)
+            break;
+        unsigned long long bytes = strtoull(end, &end, 10);
         length += (size_t)snprintf(shown + length, sizeof(shown) - length, "%s%llu+%llu",
                                    length > 0 ? " " : "", offset, bytes);
-        rows += read;
+        rows = end;
     }
     free(text);
     assert_string_equal(shown, expected);
