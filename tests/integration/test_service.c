@@ -176,6 +176,30 @@ static void test_after_a_crash_the_next_daemon_serves_those_who_wait(void **stat
     close(handing.descriptor);
 }
 
+static void test_systemd_socket_activate_starts_it_with_the_first_client(void **state)
+{
+    struct real_room *room = *state;
+    const char *activator = "/usr/bin/systemd-socket-activate";
+    if (access(activator, X_OK) != 0) {
+        print_message("skipped: %s is not installed\n", activator);
+        skip();
+    }
+    const char *path = real_room_path(room, "s");
+    struct real_process *process =
+        real_process_start(room, NULL, activator, "--listen", path, real_program(room, "worsegpud"),
+                           "--seed", "7", NULL);
+    struct real_wait wait = {0};
+    while (access(path, F_OK) != 0)
+        real_wait_more(&wait);
+    /* It listens a moment after the path is there; its daemon starts with the first connection. */
+    while (!real_client_probe(path))
+        real_wait_more(&wait);
+    struct real_client *client = real_client_connect(room, path);
+    real_client_call(client, "{\"id\":1,\"method\":\"validate\"}");
+    real_process_signal(process, SIGTERM);
+    assert_int_equal(real_process_wait(process), 0);
+}
+
 static void test_two_sockets_are_one_too_many(void **state)
 {
     struct real_room *room = *state;
@@ -306,6 +330,7 @@ int main(void)
         IN_ROOM(test_a_socket_that_is_handed_over_is_served_and_left_in_place),
         IN_ROOM(test_a_client_that_came_before_the_daemon_is_answered),
         IN_ROOM(test_after_a_crash_the_next_daemon_serves_those_who_wait),
+        IN_ROOM(test_systemd_socket_activate_starts_it_with_the_first_client),
         IN_ROOM(test_two_sockets_are_one_too_many),
         IN_ROOM(test_a_datagram_socket_is_refused),
         IN_ROOM(test_another_path_than_the_one_handed_over_is_refused),
