@@ -10,6 +10,11 @@
 
 #include "base/memory.h"
 
+enum {
+    FIRST_BYTES = 1 << 20 /* asked for at once: what is not written to costs nothing, and most logs
+                             are never copied as they grow */
+};
+
 void events_pack_init(struct events_pack *pack, size_t bound, const struct worsegpu_memory *memory)
 {
     *pack = (struct events_pack){.memory = memory, .bound = bound, .file = -1};
@@ -79,24 +84,34 @@ static int write_out(struct events_pack *pack, struct log_problem *problem)
     return LOG_FINE;
 }
 
-int events_pack_add(struct events_pack *pack, const uint8_t *bytes, size_t count,
-                    struct log_problem *problem)
+int events_pack_room(struct events_pack *pack, uint8_t **room, struct log_problem *problem)
 {
-    if (pack->file < 0 && pack->held_bytes + count <= pack->bound) {
-        if (memory_grow(pack->memory, &pack->held, &pack->held_capacity, pack->held_bytes + count,
-                        1) != 0)
+    size_t needed = pack->held_bytes + EVENTS_PACK_LONGEST;
+    if (pack->file < 0 && needed <= pack->bound) {
+        if (needed < FIRST_BYTES && FIRST_BYTES <= pack->bound)
+            needed = FIRST_BYTES;
+        if (memory_grow(pack->memory, &pack->held, &pack->held_capacity, needed, 1) != 0)
             return LOG_NO_MEMORY;
-        memcpy(pack->held + pack->held_bytes, bytes, count);
-        pack->held_bytes += count;
+        *room = pack->held + pack->held_bytes;
         return LOG_FINE;
     }
     int status = pack->file < 0 ? begin_file(pack, problem) : LOG_FINE;
-    if (status == LOG_FINE && pack->unwritten_bytes + count > EVENTS_PACK_BUFFER)
+    if (status == LOG_FINE && pack->unwritten_bytes + EVENTS_PACK_LONGEST > EVENTS_PACK_BUFFER)
         status = write_out(pack, problem);
+    if (status == LOG_FINE)
+        *room = pack->unwritten + pack->unwritten_bytes;
+    return status;
+}
+
+int events_pack_add(struct events_pack *pack, const uint8_t *bytes, size_t count,
+                    struct log_problem *problem)
+{
+    uint8_t *room;
+    int status = events_pack_room(pack, &room, problem);
     if (status != LOG_FINE)
         return status;
-    memcpy(pack->unwritten + pack->unwritten_bytes, bytes, count);
-    pack->unwritten_bytes += count;
+    memcpy(room, bytes, count);
+    events_pack_took(pack, count);
     return LOG_FINE;
 }
 

@@ -30,7 +30,14 @@ struct events_pack {
 void events_pack_init(struct events_pack *pack, size_t bound, const struct worsegpu_memory *memory);
 void events_pack_release(struct events_pack *pack);
 
-/* One event. log_status; LOG_NO_FILE with a sentence. */
+/* Room for one event at the end: *room, EVENTS_PACK_LONGEST bytes, of which events_pack_took says
+ * how many it has. log_status; LOG_NO_FILE with a sentence. */
+int events_pack_room(struct events_pack *pack, uint8_t **room, struct log_problem *problem);
+static inline void events_pack_took(struct events_pack *pack, size_t count)
+{
+    *(pack->file < 0 ? &pack->held_bytes : &pack->unwritten_bytes) += count;
+}
+/* Both at once. */
 int events_pack_add(struct events_pack *pack, const uint8_t *bytes, size_t count,
                     struct log_problem *problem);
 /* Nothing more comes. */

@@ -5,39 +5,13 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lab/logs/pickle_bytes.h"
-#include "lab/logs/pickle_memo.h"
+#include "lab/logs/pickle_machine.h"
 #include "lib/secrets.h"
 
 enum {
     LOWEST_PROTOCOL = 2,
     HIGHEST_PROTOCOL = 5,
-    LOOK_BYTES = 16,     /* an opcode with its argument is shorter */
     STACK_MOST = 1 << 27 /* values at once */
-};
-
-enum opcode {
-#define DATA(byte, name, bytes) OPCODE_##name = (byte),
-#define REFUSED(byte, name)
-#include "lab/logs/pickle_opcodes.def"
-#undef DATA
-#undef REFUSED
-};
-
-struct pickle {
-    const struct worsegpu_memory *memory;
-    const struct pickle_owner *owner;
-    struct pickle_bytes bytes;
-    uint64_t place; /* of the opcode under way, from 1 */
-
-    struct pickle_value *stack;
-    size_t capacity;
-    size_t depth;
-    size_t floor; /* values below it belong to what is outside of the innermost mark */
-    size_t marks[PICKLE_DEPTH]; /* the floors outside */
-    size_t mark_count;
-
-    struct pickle_memo memo;
 };
 
 #define BAD(pickle, ...) log_bad((pickle)->bytes.problem, true, (pickle)->place, __VA_ARGS__)
@@ -61,16 +35,9 @@ static inline int push(struct pickle *pickle, const struct pickle_value *value)
     return LOG_FINE;
 }
 
-/* Member by member: a value made elsewhere and copied at once would stall the processor. */
-static inline int push_plain(struct pickle *pickle, enum pickle_kind kind, uint64_t payload)
+static int push_plain(struct pickle *pickle, enum pickle_kind kind, uint64_t payload)
 {
-    struct pickle_value *value = &pickle->stack[pickle->depth++];
-    value->payload = payload;
-    value->memo = 0;
-    value->kind = (uint8_t)kind;
-    value->type = 0;
-    value->shared = false;
-    value->unused = 0;
+    pickle_set(&pickle->stack[pickle->depth++], kind, payload);
     return LOG_FINE;
 }
 
@@ -83,8 +50,7 @@ static int mark(struct pickle *pickle)
 {
     if (pickle->mark_count == PICKLE_DEPTH)
         return BAD(pickle, "more than %d containers lie inside each other", PICKLE_DEPTH);
-    pickle->marks[pickle->mark_count++] = pickle->floor;
-    pickle->floor = pickle->depth;
+    pickle_mark(pickle, pickle->depth);
     return LOG_FINE;
 }
 
@@ -355,126 +321,93 @@ static int refuse(struct pickle *pickle, unsigned int opcode)
 static inline int step(struct pickle *pickle, unsigned int opcode, const unsigned char *argument)
 {
     switch (opcode) {
-    case OPCODE_BINGET:
+    case PICKLE_OPCODE_BINGET:
         return memo_get(pickle, argument[0]);
-    case OPCODE_LONG_BINGET:
-        return memo_get(pickle, pickle_number4(argument));
-    case OPCODE_MEMOIZE:
+    case PICKLE_OPCODE_LONG_BINGET:
+        return memo_get(pickle, little_4(argument));
+    case PICKLE_OPCODE_MEMOIZE:
         return memo_put(pickle, pickle->memo.count);
-    case OPCODE_BINPUT:
+    case PICKLE_OPCODE_BINPUT:
         return memo_put(pickle, argument[0]);
-    case OPCODE_LONG_BINPUT:
-        return memo_put(pickle, pickle_number4(argument));
-    case OPCODE_MARK:
+    case PICKLE_OPCODE_LONG_BINPUT:
+        return memo_put(pickle, little_4(argument));
+    case PICKLE_OPCODE_MARK:
         return mark(pickle);
-    case OPCODE_EMPTY_DICT:
+    case PICKLE_OPCODE_EMPTY_DICT:
         return push_plain(pickle, PICKLE_DICT, pickle->place);
-    case OPCODE_SETITEMS:
+    case PICKLE_OPCODE_SETITEMS:
         return many(pickle, true);
-    case OPCODE_SETITEM:
+    case PICKLE_OPCODE_SETITEM:
         return one(pickle, true);
-    case OPCODE_DICT:
+    case PICKLE_OPCODE_DICT:
         return make(pickle, PICKLE_DICT);
-    case OPCODE_EMPTY_LIST:
+    case PICKLE_OPCODE_EMPTY_LIST:
         return push_plain(pickle, PICKLE_LIST, 0);
-    case OPCODE_APPENDS:
+    case PICKLE_OPCODE_APPENDS:
         return many(pickle, false);
-    case OPCODE_APPEND:
+    case PICKLE_OPCODE_APPEND:
         return one(pickle, false);
-    case OPCODE_LIST:
+    case PICKLE_OPCODE_LIST:
         return make(pickle, PICKLE_LIST);
-    case OPCODE_EMPTY_TUPLE:
+    case PICKLE_OPCODE_EMPTY_TUPLE:
         return tuple(pickle, 0);
-    case OPCODE_TUPLE1:
+    case PICKLE_OPCODE_TUPLE1:
         return tuple(pickle, 1);
-    case OPCODE_TUPLE2:
+    case PICKLE_OPCODE_TUPLE2:
         return tuple(pickle, 2);
-    case OPCODE_TUPLE3:
+    case PICKLE_OPCODE_TUPLE3:
         return tuple(pickle, 3);
-    case OPCODE_TUPLE:
+    case PICKLE_OPCODE_TUPLE:
         return marked_tuple(pickle);
-    case OPCODE_NONE:
+    case PICKLE_OPCODE_NONE:
         return push_plain(pickle, PICKLE_NONE, 0);
-    case OPCODE_NEWTRUE:
+    case PICKLE_OPCODE_NEWTRUE:
         return push_plain(pickle, PICKLE_TRUE, 1);
-    case OPCODE_NEWFALSE:
+    case PICKLE_OPCODE_NEWFALSE:
         return push_plain(pickle, PICKLE_FALSE, 0);
-    case OPCODE_BININT:
-        return push_signed(pickle, (int32_t)pickle_number4(argument));
-    case OPCODE_BININT1:
+    case PICKLE_OPCODE_BININT:
+        return push_signed(pickle, (int32_t)little_4(argument));
+    case PICKLE_OPCODE_BININT1:
         return push_plain(pickle, PICKLE_INTEGER, argument[0]);
-    case OPCODE_BININT2:
+    case PICKLE_OPCODE_BININT2:
         return push_plain(pickle, PICKLE_INTEGER, pickle_number(argument, 2));
-    case OPCODE_LONG1:
+    case PICKLE_OPCODE_LONG1:
         return long_number(pickle, argument[0]);
-    case OPCODE_LONG4:
-        return long4(pickle, pickle_number4(argument));
-    case OPCODE_BINFLOAT:
+    case PICKLE_OPCODE_LONG4:
+        return long4(pickle, little_4(argument));
+    case PICKLE_OPCODE_BINFLOAT:
         return push_plain(pickle, PICKLE_NUMBER, double_bits(argument));
-    case OPCODE_SHORT_BINUNICODE:
+    case PICKLE_OPCODE_SHORT_BINUNICODE:
         return text(pickle, argument[0]);
-    case OPCODE_BINUNICODE:
-        return text(pickle, pickle_number4(argument));
-    case OPCODE_BINUNICODE8:
+    case PICKLE_OPCODE_BINUNICODE:
+        return text(pickle, little_4(argument));
+    case PICKLE_OPCODE_BINUNICODE8:
         return text(pickle, pickle_number(argument, 8));
-    case OPCODE_SHORT_BINBYTES:
+    case PICKLE_OPCODE_SHORT_BINBYTES:
         return passed(pickle, argument[0]);
-    case OPCODE_BINBYTES:
-        return passed(pickle, pickle_number4(argument));
-    case OPCODE_BINBYTES8:
-    case OPCODE_BYTEARRAY8:
+    case PICKLE_OPCODE_BINBYTES:
+        return passed(pickle, little_4(argument));
+    case PICKLE_OPCODE_BINBYTES8:
+    case PICKLE_OPCODE_BYTEARRAY8:
         return passed(pickle, pickle_number(argument, 8));
-    case OPCODE_FRAME:
+    case PICKLE_OPCODE_FRAME:
         return LOG_FINE; /* only a hint how much to read at once */
     default:
         return refuse(pickle, opcode);
     }
 }
 
-/* The longest run from here of what makes up most of a pickle of stack frames: things that were
- * said before and that nobody keeps. It stops in time for anything else, and before the stack is
- * full. */
-static void recall(struct pickle *pickle)
-{
-    const unsigned char *at = pickle->bytes.at;
-    const unsigned char *last = pickle->bytes.end - LOOK_BYTES;
-    const uint8_t *codes = pickle->memo.codes;
-    const uint64_t length = pickle->memo.length;
-    struct pickle_value *value = pickle->stack + pickle->depth;
-    const struct pickle_value *full = pickle->stack + pickle->capacity;
-    while (at <= last && value < full) {
-        bool longer = at[0] == OPCODE_LONG_BINGET;
-        if (!longer && at[0] != OPCODE_BINGET)
-            break;
-        uint64_t index = longer ? pickle_number4(at + 1) : at[1];
-        unsigned int code = index < length ? codes[index] : PICKLE_MEMO_NONE;
-        if (code != PICKLE_MEMO_OTHER && code < PICKLE_MEMO_WORDS)
-            break;
-        value->payload = code == PICKLE_MEMO_OTHER ? 0 : code - PICKLE_MEMO_WORDS;
-        value->memo = 0;
-        value->kind = code == PICKLE_MEMO_OTHER ? PICKLE_OTHER : PICKLE_WORD;
-        value->type = 0;
-        value->shared = true;
-        value->unused = 0;
-        value++;
-        at += longer ? 5 : 2;
-    }
-    pickle->bytes.at = at;
-    pickle->depth = (size_t)(value - pickle->stack);
-}
-
 static int run(struct pickle *pickle)
 {
     for (;;) {
-        if (pickle->capacity > 0 && pickle->bytes.end - pickle->bytes.at > LOOK_BYTES)
-            recall(pickle);
+        pickle_quick(pickle);
         if (pickle->depth == pickle->capacity) {
             int status = grow(pickle);
             if (status != LOG_FINE)
                 return status;
         }
-        if (pickle->bytes.end - pickle->bytes.at < LOOK_BYTES) {
-            int status = pickle_bytes_look(&pickle->bytes, LOOK_BYTES);
+        if (pickle->bytes.end - pickle->bytes.at < PICKLE_LOOK_BYTES) {
+            int status = pickle_bytes_look(&pickle->bytes, PICKLE_LOOK_BYTES);
             if (status != LOG_FINE)
                 return status;
             if (pickle->bytes.at == pickle->bytes.end)
@@ -483,7 +416,7 @@ static int run(struct pickle *pickle)
         unsigned int opcode = pickle->bytes.at[0];
         const unsigned char *argument = pickle->bytes.at + 1;
         pickle->place = pickle_bytes_place(&pickle->bytes);
-        if (opcode == OPCODE_STOP) {
+        if (opcode == PICKLE_OPCODE_STOP) {
             pickle->bytes.at++;
             return LOG_FINE;
         }
@@ -498,7 +431,7 @@ static int run(struct pickle *pickle)
 
 bool pickle_detect(const unsigned char *head, size_t bytes)
 {
-    return bytes >= 2 && head[0] == OPCODE_PROTO && head[1] >= LOWEST_PROTOCOL &&
+    return bytes >= 2 && head[0] == PICKLE_OPCODE_PROTO && head[1] >= LOWEST_PROTOCOL &&
            head[1] <= HIGHEST_PROTOCOL;
 }
 
@@ -510,7 +443,7 @@ static int begin(struct pickle *pickle, struct pickle_result *result)
     if (pickle->bytes.at == pickle->bytes.end)
         return log_bad(pickle->bytes.problem, true, 1, "there is nothing in it");
     size_t length = (size_t)(pickle->bytes.end - pickle->bytes.at);
-    if (pickle->bytes.at[0] == OPCODE_PROTO && length >= 2 &&
+    if (pickle->bytes.at[0] == PICKLE_OPCODE_PROTO && length >= 2 &&
         !pickle_detect(pickle->bytes.at, length))
         return log_bad(pickle->bytes.problem, true, 2,
                        "pickle protocol %d is not known; %d to %d are", pickle->bytes.at[1],

@@ -36,12 +36,6 @@ int pickle_bytes_pass(struct pickle_bytes *bytes, uint64_t count);
 /* LOG_BAD: it ends here. */
 int pickle_bytes_cut_off(struct pickle_bytes *bytes);
 
-static inline uint32_t pickle_number4(const unsigned char *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-           (uint32_t)bytes[3] << 24;
-}
-
 /* An unsigned number of up to 8 bytes, lowest byte first. */
 static inline uint64_t pickle_number(const unsigned char *bytes, size_t count)
 {

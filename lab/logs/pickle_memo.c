@@ -13,6 +13,11 @@ void pickle_memo_init(struct pickle_memo *memo, const struct keyed_hash *hash,
                       const struct worsegpu_memory *memory)
 {
     *memo = (struct pickle_memo){.memory = memory};
+    memo->told[PICKLE_MEMO_LIST] = (struct pickle_value){.kind = PICKLE_LIST, .shared = true};
+    memo->told[PICKLE_MEMO_OTHER] = (struct pickle_value){.kind = PICKLE_OTHER, .shared = true};
+    for (unsigned int code = PICKLE_MEMO_WORDS; code <= UINT8_MAX; code++)
+        memo->told[code] = (struct pickle_value){
+            .kind = PICKLE_WORD, .payload = code - PICKLE_MEMO_WORDS, .shared = true};
     number_map_init(&memo->kept, hash, memory);
 }
 
@@ -80,25 +85,16 @@ static int count(struct pickle_memo *memo, uint64_t index, const struct pickle_v
 
 int pickle_memo_change(struct pickle_memo *memo, uint64_t index, const struct pickle_value *value)
 {
-    switch (value->kind) {
-    case PICKLE_LIST:
-        memo->codes[index] = value->payload == 0 ? PICKLE_MEMO_LIST : PICKLE_MEMO_OTHER;
+    unsigned int code = pickle_memo_code_of(value);
+    if (code != PICKLE_MEMO_NONE) {
+        memo->codes[index] = (uint8_t)code;
         return 0;
-    case PICKLE_OTHER:
-    case PICKLE_DICT:
-        memo->codes[index] = PICKLE_MEMO_OTHER;
-        return 0;
-    case PICKLE_WORD:
-        memo->codes[index] = (uint8_t)(PICKLE_MEMO_WORDS + value->payload);
-        return 0;
-    case PICKLE_COUNTED:
-        if (index >= memo->counted_end && memo->codes[index] != PICKLE_MEMO_KEPT &&
-            (memo->counted == 0 || value->type == memo->counted_type))
-            return count(memo, index, value);
-        return keep(memo, index, value);
-    default:
-        return keep(memo, index, value);
     }
+    if (value->kind == PICKLE_COUNTED && index >= memo->counted_end &&
+        memo->codes[index] != PICKLE_MEMO_KEPT &&
+        (memo->counted == 0 || value->type == memo->counted_type))
+        return count(memo, index, value);
+    return keep(memo, index, value);
 }
 
 int pickle_memo_put(struct pickle_memo *memo, uint64_t index, const struct pickle_value *value)
@@ -132,20 +128,15 @@ static uint64_t counted_payload(const struct pickle_memo *memo, uint64_t index)
 
 int pickle_memo_get(const struct pickle_memo *memo, uint64_t index, struct pickle_value *value)
 {
-    unsigned int code = index < memo->length ? memo->codes[index] : PICKLE_MEMO_NONE;
-    *value = (struct pickle_value){.kind = PICKLE_OTHER, .shared = true};
+    unsigned int code = pickle_memo_code(memo, index);
     switch (code) {
     case PICKLE_MEMO_NONE:
         return 1;
-    case PICKLE_MEMO_OTHER:
-        return 0;
-    case PICKLE_MEMO_LIST:
-        value->kind = PICKLE_LIST;
-        return 0;
     case PICKLE_MEMO_COUNTED:
-        value->kind = PICKLE_COUNTED;
-        value->type = memo->counted_type;
-        value->payload = counted_payload(memo, index);
+        *value = (struct pickle_value){.kind = PICKLE_COUNTED,
+                                       .type = memo->counted_type,
+                                       .payload = counted_payload(memo, index),
+                                       .shared = true};
         return 0;
     case PICKLE_MEMO_KEPT:
         *value = memo->values[number_map_find(&memo->kept, index)];
@@ -153,8 +144,7 @@ int pickle_memo_get(const struct pickle_memo *memo, uint64_t index, struct pickl
         value->shared = true;
         return 0;
     default:
-        value->kind = PICKLE_WORD;
-        value->payload = code - PICKLE_MEMO_WORDS;
+        *value = memo->told[code];
         return 0;
     }
 }

@@ -17,7 +17,7 @@
 #include "lab/logs/log.h"
 
 enum {
-    BUFFER_BYTES = 262144,  /* to begin with, and of what is packed */
+    BUFFER_BYTES = 65536,   /* to begin with, and of what is packed */
     MOST_BYTES = 16 << 20,  /* of one line, and of one look */
     PIECE_HEADER_BYTES = 16 /* before each piece of zlib's, for its size */
 };

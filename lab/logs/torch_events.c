@@ -1,14 +1,16 @@
 /* Packed torch events; see torch_events.h.
  *
- * An event is told by what it differs from the one before it in its piece: a byte of action and
- * flags, then numbers in groups of 7 bits, the lowest first. Each piece begins afresh, so that
- * reading can begin there. */
+ * An event is told by what it differs from the one before it in its piece: a head of 4 bytes with
+ * the action, flags, and how many bytes each number has, then the numbers, lowest byte first. So a
+ * number is read and written as one word whose upper bytes do not count. Each piece begins afresh,
+ * so that reading can begin there. */
 #include "lab/logs/torch_events.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "lab/logs/little.h"
 
 enum {
     PIECE = 64,               /* events */
@@ -16,10 +18,13 @@ enum {
 };
 
 enum {
+    ACTION_BITS = 0x0f, /* of the head */
     HAS_ADDR = 0x10,
     HAS_SIZE = 0x20,
     HAS_TIME = 0x40,
-    ACTION_BITS = 0x0f
+    FIRST_LENGTH = 8, /* from this bit on: 4 bits for each number */
+    HEAD_BYTES = 4,
+    WORD_BYTES = 8 /* taken at once, so there are this many behind the last event too */
 };
 
 void torch_events_init(struct torch_events *events, const struct worsegpu_memory *memory)
@@ -35,38 +40,56 @@ void torch_events_release(struct torch_events *events)
     events_pack_release(&events->pack);
 }
 
-static uint8_t *write_number(uint8_t *at, uint64_t number)
+/* Numbers of one event on their way into bytes, or out of them. */
+struct writing {
+    uint8_t *at;
+    uint32_t head;
+    unsigned int length_at; /* bit of the head */
+};
+
+struct reading {
+    const uint8_t *at;
+    uint32_t lengths; /* of the numbers still to come, the next one lowest */
+};
+
+static inline void write_number(struct writing *writing, uint64_t number)
 {
-    while (number >= 0x80) {
-        *at++ = (uint8_t)(number | 0x80);
-        number >>= 7;
-    }
-    *at++ = (uint8_t)number;
-    return at;
+    unsigned int bits = number == 0 ? 0 : 64 - (unsigned int)__builtin_clzll(number);
+    unsigned int bytes = (bits + 7) / 8;
+    little_put8(writing->at, number);
+    writing->at += bytes;
+    writing->head |= bytes << writing->length_at;
+    writing->length_at += 4;
 }
 
 /* The difference with its sign in the lowest bit, so that small ones are short either way. */
-static uint8_t *write_difference(uint8_t *at, uint64_t now, uint64_t before)
+static inline void write_difference(struct writing *writing, uint64_t now, uint64_t before)
 {
     uint64_t difference = now - before;
-    return write_number(at, difference << 1 ^ (0 - (difference >> 63)));
+    write_number(writing, difference << 1 ^ (0 - (difference >> 63)));
 }
 
-static uint64_t read_number(const uint8_t **at)
+static inline uint64_t read_number(struct reading *reading)
 {
-    uint64_t number = 0;
-    for (unsigned int shift = 0; shift < 64; shift += 7) {
-        uint64_t byte = *(*at)++;
-        number |= (byte & 0x7f) << shift;
-        if (byte < 0x80)
-            break;
-    }
+    static const uint64_t masks[16] = {0,
+                                       0xff,
+                                       0xffff,
+                                       0xffffff,
+                                       UINT32_MAX,
+                                       UINT64_MAX >> 24,
+                                       UINT64_MAX >> 16,
+                                       UINT64_MAX >> 8,
+                                       UINT64_MAX};
+    unsigned int bytes = reading->lengths & 0xf;
+    uint64_t number = little_8(reading->at) & masks[bytes];
+    reading->at += bytes;
+    reading->lengths >>= 4;
     return number;
 }
 
-static uint64_t read_difference(const uint8_t **at, uint64_t before)
+static inline uint64_t read_difference(struct reading *reading, uint64_t before)
 {
-    uint64_t number = read_number(at);
+    uint64_t number = read_number(reading);
     return before + (number >> 1 ^ (0 - (number & 1)));
 }
 
@@ -81,19 +104,21 @@ int torch_events_add(struct torch_events *events, const struct torch_event *even
         events->starts[piece] = events->bytes;
         events->last = (struct torch_event){0};
     }
-    uint8_t bytes[EVENTS_PACK_LONGEST];
-    uint8_t *at = bytes;
-    *at++ = (uint8_t)((unsigned int)event->action | (event->has_addr ? HAS_ADDR : 0U) |
-                      (event->has_size ? HAS_SIZE : 0U) | (event->has_time ? HAS_TIME : 0U));
-    at = write_difference(at, event->addr, events->last.addr);
-    at = write_number(at, event->size);
-    at = write_difference(at, event->stream, events->last.stream);
-    at = write_difference(at, event->time_us, events->last.time_us);
-    at = write_difference(at, event->place, events->last.place);
-    int status = events_pack_add(&events->pack, bytes, (size_t)(at - bytes), problem);
+    uint8_t *bytes;
+    int status = events_pack_room(&events->pack, &bytes, problem);
     if (status != LOG_FINE)
         return status;
-    events->bytes += (uint64_t)(at - bytes);
+    struct writing writing = {.at = bytes + HEAD_BYTES, .length_at = FIRST_LENGTH};
+    write_difference(&writing, event->addr, events->last.addr);
+    write_number(&writing, event->size);
+    write_difference(&writing, event->stream, events->last.stream);
+    write_difference(&writing, event->time_us, events->last.time_us);
+    write_difference(&writing, event->place, events->last.place);
+    little_put4(bytes, writing.head | (uint32_t)event->action | (event->has_addr ? HAS_ADDR : 0U) |
+                           (event->has_size ? HAS_SIZE : 0U) | (event->has_time ? HAS_TIME : 0U));
+    size_t length = (size_t)(writing.at - bytes);
+    events_pack_took(&events->pack, length);
+    events->bytes += length;
     events->last = *event;
     events->count++;
     return LOG_FINE;
@@ -101,7 +126,9 @@ int torch_events_add(struct torch_events *events, const struct torch_event *even
 
 int torch_events_finish(struct torch_events *events, struct log_problem *problem)
 {
-    return events_pack_finish(&events->pack, problem);
+    static const uint8_t behind[WORD_BYTES] = {0};
+    int status = events_pack_add(&events->pack, behind, sizeof(behind), problem);
+    return status == LOG_FINE ? events_pack_finish(&events->pack, problem) : status;
 }
 
 int torch_cursor_begin(struct torch_cursor *cursor, const struct torch_events *events)
@@ -141,17 +168,19 @@ static int read_next(struct torch_cursor *cursor, struct log_problem *problem)
     if (cursor->next % PIECE == 0)
         cursor->last = (struct torch_event){0};
     struct torch_event *event = &cursor->last;
-    const uint8_t **at = &cursor->cursor.at;
-    unsigned int flags = *(*at)++;
-    event->action = (enum torch_action)(flags & ACTION_BITS);
-    event->has_addr = (flags & HAS_ADDR) != 0;
-    event->has_size = (flags & HAS_SIZE) != 0;
-    event->has_time = (flags & HAS_TIME) != 0;
-    event->addr = read_difference(at, event->addr);
-    event->size = read_number(at);
-    event->stream = read_difference(at, event->stream);
-    event->time_us = read_difference(at, event->time_us);
-    event->place = read_difference(at, event->place);
+    uint32_t head = little_4(cursor->cursor.at);
+    struct reading reading = {.at = cursor->cursor.at + HEAD_BYTES,
+                              .lengths = head >> FIRST_LENGTH};
+    event->action = (enum torch_action)(head & ACTION_BITS);
+    event->has_addr = (head & HAS_ADDR) != 0;
+    event->has_size = (head & HAS_SIZE) != 0;
+    event->has_time = (head & HAS_TIME) != 0;
+    event->addr = read_difference(&reading, event->addr);
+    event->size = read_number(&reading);
+    event->stream = read_difference(&reading, event->stream);
+    event->time_us = read_difference(&reading, event->time_us);
+    event->place = read_difference(&reading, event->place);
+    cursor->cursor.at = reading.at;
     cursor->next++;
     return LOG_FINE;
 }

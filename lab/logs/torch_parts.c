@@ -63,8 +63,11 @@ void torch_parts_release(struct torch_parts *parts)
 static uint8_t find_word(const void *context, const unsigned char *bytes, size_t length)
 {
     const struct torch_parts *parts = context;
+    if (length == 0)
+        return TORCH_WORD_NOTHING;
     uint8_t word = parts->first_of[length];
-    while (word != 0 && memcmp(word_texts[word].text, bytes, length) != 0)
+    while (word != 0 && (word_texts[word].text[0] != (char)bytes[0] ||
+                         memcmp(word_texts[word].text, bytes, length) != 0))
         word = parts->next_of[word];
     return word;
 }
@@ -358,11 +361,7 @@ static int see_items(void *context, struct pickle_value *dict, const struct pick
         if (key->kind != PICKLE_WORD || word > TORCH_FIELDS)
             continue;
         struct pickle_value *field = &record->fields[word - 1];
-        field->payload = key[1].payload;
-        field->memo = key[1].memo;
-        field->kind = key[1].kind;
-        field->type = key[1].type;
-        field->shared = key[1].shared;
+        *field = key[1];
         int status = key[1].kind == PICKLE_KEPT ? torch_parts_settle(parts, field) : LOG_FINE;
         if (status != LOG_FINE)
             return status;

@@ -187,45 +187,33 @@ static int see_picture(struct finding *finding, const struct torch_snapshot *sna
 
 /* ------------------------------------------------------------------------------ walks */
 
-static int count_events(const struct torch_snapshot *snapshot, uint32_t device,
-                        struct torch_start *start, struct log_problem *problem)
-{
-    struct torch_walk walk;
-    struct torch_event event;
-    if (torch_walk_begin(snapshot, device, &walk) != 0)
-        return LOG_NO_MEMORY;
-    int status;
-    while ((status = torch_walk_next(&walk, &event, problem)) == LOG_FINE) {
-        if (start->first_place == 0) {
-            start->first_place = event.place;
-            start->first_time = event.has_time ? event.time_us : UINT64_MAX;
-        }
-        start->count[event.action]++;
-    }
-    torch_walk_end(&walk);
-    return status == LOG_STOPPED ? LOG_FINE : status;
-}
-
 static int walk_through(struct finding *finding, const struct torch_snapshot *snapshot,
                         uint32_t device, struct log_problem *problem)
 {
+    struct torch_start *start = finding->start;
     struct torch_walk walk;
     struct torch_event event;
     if (torch_walk_begin(snapshot, device, &walk) != 0)
         return LOG_NO_MEMORY;
     int status = LOG_FINE;
-    while (status == LOG_FINE && (status = torch_walk_next(&walk, &event, problem)) == LOG_FINE)
+    while (status == LOG_FINE && (status = torch_walk_next(&walk, &event, problem)) == LOG_FINE) {
+        if (start->first_place == 0) {
+            start->first_place = event.place;
+            start->first_time = event.has_time ? event.time_us : UINT64_MAX;
+        }
+        start->count[event.action]++;
         status = see_event(finding, &event);
+    }
     torch_walk_end(&walk);
     return status == LOG_STOPPED ? LOG_FINE : status;
 }
 
-int torch_start_find(const struct torch_snapshot *snapshot, uint32_t device,
-                     const struct worsegpu_memory *memory, struct torch_start *start,
-                     struct log_problem *problem)
+/* With `freed` for the events that are frees. */
+static int find(const struct torch_snapshot *snapshot, uint32_t device, enum torch_action freed,
+                const struct worsegpu_memory *memory, struct torch_start *start,
+                struct log_problem *problem)
 {
-    *start = (struct torch_start){
-        .memory = memory, .freed = TORCH_FREE_COMPLETED, .first_time = UINT64_MAX};
+    *start = (struct torch_start){.memory = memory, .freed = freed, .first_time = UINT64_MAX};
     struct keyed_hash hash;
     const struct entropy *entropy = entropy_system();
     if (entropy->draw(entropy->context, hash.key, sizeof(hash.key)) != 0)
@@ -234,20 +222,29 @@ int torch_start_find(const struct torch_snapshot *snapshot, uint32_t device,
     number_map_init(&finding.live, &hash, memory);
     number_map_init(&finding.before, &hash, memory);
     number_map_init(&finding.segments, &hash, memory);
-    int status = count_events(snapshot, device, start, problem);
-    if (start->count[TORCH_FREE_COMPLETED] == 0 && start->count[TORCH_FREE_REQUESTED] > 0)
-        start->freed = TORCH_FREE_REQUESTED;
-    if (status == LOG_FINE)
-        status = walk_through(&finding, snapshot, device, problem);
+    int status = walk_through(&finding, snapshot, device, problem);
     if (status == LOG_FINE)
         status = see_picture(&finding, snapshot, device);
     number_map_release(&finding.live);
     number_map_release(&finding.before);
     number_map_release(&finding.segments);
-    if (status != LOG_FINE) {
+    if (status != LOG_FINE)
         torch_start_release(start);
-        return status;
+    return status;
+}
+
+int torch_start_find(const struct torch_snapshot *snapshot, uint32_t device,
+                     const struct worsegpu_memory *memory, struct torch_start *start,
+                     struct log_problem *problem)
+{
+    int status = find(snapshot, device, TORCH_FREE_COMPLETED, memory, start, problem);
+    if (status == LOG_FINE && start->count[TORCH_FREE_COMPLETED] == 0 &&
+        start->count[TORCH_FREE_REQUESTED] > 0) {
+        torch_start_release(start);
+        status = find(snapshot, device, TORCH_FREE_REQUESTED, memory, start, problem);
     }
+    if (status != LOG_FINE)
+        return status;
     sort(start->blocks, sizeof(*start->blocks), start->block_count);
     sort(start->segments, sizeof(*start->segments), start->segment_count);
     start->midway = start->block_count > 0 || start->segment_count > 0;
