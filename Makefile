@@ -41,6 +41,8 @@ BASE_CFLAGS = -std=c17 -D_GNU_SOURCE -I. -Ibase -Ilib -Iclient -fPIC -fvisibilit
 	-DWORSEGPU_VERSION='"$(VERSION)"' $(WARNINGS)
 ALL_CFLAGS = $(BASE_CFLAGS) $(HARDENING) $(CFLAGS) $(EXTRA_CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS) $(EXTRA_CFLAGS)
+# The library of `worsegpu-cli top`.
+CURSES := $(shell pkg-config --libs-only-l ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
 
 SOURCES_base := $(wildcard base/*.c)
 SOURCES_lib := $(wildcard lib/*.c lib/blocks/*.c lib/policies/*.c)
@@ -130,7 +132,7 @@ $(BUILD)/worse-gpu-demo: $(BUILD)/obj/client/cli/demo_main.o
 $(BUILD)/worse-gpu-benchmark: $(BUILD)/obj/client/cli/benchmark_main.o
 $(BUILD)/worsegpu-cli $(BUILD)/worse-gpu-demo $(BUILD)/worse-gpu-benchmark:
 	$(note) link $@
-	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %_main.o,$^) $(filter %.a,$^) -lcjson -lm
+	$(Q)$(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %_main.o,$^) $(filter %.a,$^) -lcjson $(CURSES) -lm
 
 $(BUILD)/worsegpu-lab: $(BUILD)/obj/lab/main.o $(addprefix $(BUILD)/obj/,lab.a console.a proto.a lib.a base.a)
 	$(note) link $@
@@ -141,7 +143,7 @@ MANUAL := $(BUILD)/obj/manual/manual
 $(MANUAL): $(call objects,$(wildcard manual/*.c)) $(ARCHIVES)
 	$(note) link $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-luv -lcjson -linih -lsystemd -lm
+		-luv -lcjson -linih -lsystemd $(CURSES) -lm
 $(MANUAL_PAGES): $(BUILD)/manual/%: manual/%.scd.in $(MANUAL)
 	$(note) manual $@
 	@mkdir -p $(@D)
@@ -199,7 +201,7 @@ $(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.
 	$(note) link $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(REPLAY) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-lcmocka -luv -lcjson -linih -lz -lsystemd -lm
+		-lcmocka -luv -lcjson -linih -lz -lsystemd $(CURSES) -lm
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
@@ -225,7 +227,7 @@ test: ## install what is missing, build, and run all tests
 
 # ---------------------------------------------------------------------------------------- checking it
 
-.PHONY: lint sanitize valgrind coverage bench acceptance fuzz
+.PHONY: lint sanitize valgrind coverage bench soak acceptance fuzz
 lint: ## clang-format, clang-tidy, cppcheck, both compilers, shellcheck, our own rules
 	@tools/deps.sh build test lint
 	@$(SUBMAKE) all tests
@@ -270,6 +272,14 @@ bench: ## measure speed: ratios and rates, no verdicts
 	@$(SUBMAKE) programs $(BENCHES)
 	@for bench in $(BENCHES); do WORSEGPU_BUILD='$(abspath $(BUILD))' $$bench || exit 1; done
 
+# Not from the environment: bash has a SECONDS of its own.
+SECONDS := 600
+soak: ## load the daemon with 16 unruly processes for SECONDS (600) and see what it keeps; SEED=N for the same again
+	@tools/deps.sh build test
+	@$(SUBMAKE) programs '$(BUILD)/tests/soak/soak'
+	@WORSEGPU_BUILD='$(abspath $(BUILD))' WORSEGPU_SOAK_SECONDS='$(SECONDS)' WORSEGPU_SOAK_SEED='$(SEED)' \
+		'$(BUILD)/tests/soak/soak'
+
 TIME ?= 60
 FUZZ := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 # Found inputs gather in BUILD/fuzz/corpus; what makes a target fail is written beside them.
@@ -289,7 +299,7 @@ fuzz-programs: $(FUZZ_TARGETS:%=$(BUILD)/%)
 $(FUZZ_TARGETS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 	$(note) link $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-luv -lcjson -linih -lz -lm
+		-luv -lcjson -linih -lz $(CURSES) -lm
 
 WORSEGPU_SHARED ?= ../shared
 acceptance: ## the acceptance scripts of WORSEGPU_SHARED (default ../shared), where they are

@@ -361,6 +361,37 @@ WORSEGPU_CLIENT_API int worsegpu_client_snapshot(worsegpu_client *client, const 
                                                  struct worsegpu_client_snapshot *snapshot,
                                                  struct worsegpu_client_error *error);
 
+/* A part of a fake GPU's address range: how much of it is what, and whose allocation has most of it
+ * (the number of the connection; 0: nobody's that this client may see). The rest is not reserved. */
+struct worsegpu_client_cell {
+    uint64_t used;
+    uint64_t free; /* without what is pending */
+    uint64_t forgotten;
+    uint64_t pending;
+    uint64_t client;
+};
+
+/* A map; `cells` belongs to the client. The last cell may be shorter than the others. */
+struct worsegpu_client_map {
+    uint64_t from;
+    uint64_t bytes;
+    uint64_t cell_bytes;
+    const struct worsegpu_client_cell *cells;
+    size_t count;
+};
+
+/* `bytes` (0: up to the end) from `from` on, in at most `cells` (1 to 1,000) cells. */
+WORSEGPU_CLIENT_API int worsegpu_client_map(worsegpu_client *client, const char *allocator,
+                                            uint64_t from, uint64_t bytes, uint64_t cells,
+                                            struct worsegpu_client_map *map,
+                                            struct worsegpu_client_error *error);
+
+/* What the daemon knows of itself, for Prometheus; *text belongs to the client. `format`:
+ * "openmetrics", "prometheus", or NULL for the first. */
+WORSEGPU_CLIENT_API int worsegpu_client_metrics(worsegpu_client *client, const char *format,
+                                                const char **text,
+                                                struct worsegpu_client_error *error);
+
 /* Reads the answer just received (worsegpu_client_receive) as what the named method gives. */
 WORSEGPU_CLIENT_API int
 worsegpu_client_read_allocation(worsegpu_client *client,

@@ -118,11 +118,17 @@ static void tell_drained(struct connection *connection)
         subscriptions_drained(connection);
 }
 
+static void count_written(struct connection *connection, size_t length)
+{
+    connection->counts.bytes_out += length;
+    connection->server->counts.bytes_out += length;
+}
+
 void connection_written(struct connection *connection, size_t length)
 {
     struct json_writer *output = &connection->output;
     size_t rest = output->length - length;
-    connection->counts.bytes_out += length;
+    count_written(connection, length);
     memmove(output->data, output->data + length, rest);
     json_writer_cut(output, rest);
     connection->starved = false;
@@ -140,7 +146,7 @@ char *connection_take_output(struct connection *connection, size_t *length, size
 void connection_give_back(struct connection *connection, char *data, size_t length, size_t capacity)
 {
     connection->in_flight -= length;
-    connection->counts.bytes_out += length;
+    count_written(connection, length);
     connection->starved = false;
     return_buffer(connection->server, data, capacity);
     tell_drained(connection);
@@ -391,6 +397,7 @@ static bool take_line(struct connection *connection, struct moment now)
 static void run_lines(struct connection *connection, struct moment now)
 {
     connection->turn_left = connection->server->options->max_requests_per_turn;
+    metrics_begin_burst(&connection->server->counts);
     while (connection->turn_left && !connection->broken && take_line(connection, now))
         ;
     if (!TAILQ_EMPTY(&connection->subscriptions))
@@ -401,6 +408,7 @@ void connection_receive(struct connection *connection, const char *bytes, size_t
                         struct moment now)
 {
     connection->counts.bytes_in += length;
+    connection->server->counts.bytes_in += length;
     framing_feed(&connection->input, bytes, length);
     connection->lines_wait = true;
     run_lines(connection, now);

@@ -28,6 +28,12 @@ static bool find_allocator(struct call *call)
     return false;
 }
 
+static void count_error(struct connection *connection, const struct reply *reply)
+{
+    connection->counts.errors++;
+    connection->server->counts.errors[reply->kind]++;
+}
+
 static uint64_t dispatch(struct connection *connection, const char *line, size_t length, bool poor,
                          bool judged, struct moment now)
 {
@@ -55,7 +61,9 @@ static uint64_t dispatch(struct connection *connection, const char *line, size_t
             handler_of(request.method)(&call);
     }
     connection->counts.requests++;
-    connection->counts.errors += call.reply.failed;
+    if (call.reply.failed)
+        count_error(connection, &call.reply);
+    metrics_count_request(&server->counts, request.method);
     return call.cost;
 }
 
@@ -77,5 +85,5 @@ void dispatch_refuse(struct connection *connection, enum error_kind kind, const 
     struct reply reply;
     reply_init(&reply, &connection->output, &nobody);
     reply_error(&reply, kind, "%s", message);
-    connection->counts.errors++;
+    count_error(connection, &reply);
 }

@@ -41,10 +41,9 @@ const struct answered *handle_map(struct call *call)
     size_t count =
         request_has(request, PARAMETER_cells) ? (size_t)request->params.cells : DEFAULT_CELLS;
     /* Cannot fail: the table allows no other counts, and ranges far below 2^64. */
-    worsegpu_map(call->hosted->engine,
-                 request_has(request, PARAMETER_from) ? request->params.from : 0,
-                 request_has(request, PARAMETER_bytes) ? request->params.bytes : 0, cells, count,
-                 &map);
+    worsegpu_map(
+        call->hosted->engine, request_has(request, PARAMETER_from) ? request->params.from : 0,
+        request_has(request, PARAMETER_bytes) ? request->params.bytes : 0, cells, count, &map);
     worsegpu_snapshot(call->hosted->engine, &snapshot);
     call->cost +=
         (snapshot.gpu_blocks + snapshot.active_allocations + map.cells) / CALL_WALKED_PER_REQUEST;

@@ -21,6 +21,7 @@
 #include "daemon/descriptors.h"
 #include "daemon/listener.h"
 #include "daemon/memory_budget.h"
+#include "daemon/metrics_file.h"
 #include "daemon/options.h"
 #include "daemon/reload.h"
 #include "daemon/runner.h"
@@ -55,6 +56,7 @@ struct program {
     struct listener listener;
     struct runner runner;
     struct service service;
+    struct metrics_file metrics_file;
     uv_signal_t signals[SIGNALS];
     int argc; /* the command line, for when the configuration is read again */
     char **argv;
@@ -66,6 +68,7 @@ static void on_stopped(void *context)
 {
     struct program *program = context;
     service_close(&program->service);
+    metrics_file_stop(&program->metrics_file);
     uv_close((uv_handle_t *)&program->stop_deadline, NULL);
     for (size_t index = 0; index < SIGNALS; index++)
         uv_close((uv_handle_t *)&program->signals[index], NULL);
@@ -94,11 +97,17 @@ static void stop(struct program *program)
     transport_stop(&program->transport, on_stopped, program);
 }
 
+static void options_changed(struct program *program)
+{
+    transport_options_changed(&program->transport);
+    metrics_file_options_changed(&program->metrics_file);
+}
+
 static void read_again(struct program *program)
 {
     service_reloading(&program->service);
     if (reload(&program->server, &program->options, program->argc, program->argv))
-        transport_options_changed(&program->transport);
+        options_changed(program);
     service_reloaded(&program->service);
 }
 
@@ -224,6 +233,9 @@ static int serve(struct program *program)
     int status = transport_init(&program->transport, &program->loop, &program->server);
     set_up_loop(program);
     service_init(&program->service, &program->loop, &program->server);
+    int file_status = metrics_file_init(&program->metrics_file, &program->transport);
+    if (status == 0)
+        status = file_status;
     hold_signals(SIG_UNBLOCK);
     if (status == 0)
         status = listener_start(&program->listener, &program->loop, program->socket.descriptor,
@@ -236,6 +248,7 @@ static int serve(struct program *program)
     } else {
         log_start(program);
         service_ready(&program->service);
+        metrics_file_start(&program->metrics_file);
         if (program->options.run &&
             runner_start(&program->runner, &program->loop, program->options.run,
                          program->socket.path, on_command_ended, program, message) != 0) {
@@ -244,11 +257,19 @@ static int serve(struct program *program)
         }
     }
     uv_run(&program->loop, UV_RUN_DEFAULT);
+    metrics_file_release(&program->metrics_file);
     if (program->options.run && exit_status == EXIT_FINE)
         exit_status = program->runner.status;
     log_write(&program->log, LOG_LEVEL_INFO, "stopped");
     runner_clean(&program->runner);
     return exit_status;
+}
+
+/* For how long requests take. */
+static uint64_t clock_ns(void *context)
+{
+    (void)context;
+    return uv_hrtime();
 }
 
 /* From the options to the end. The exit status. */
@@ -258,6 +279,7 @@ static int run(struct program *program)
     log_init(&program->log, stderr, options_log_level(&program->options));
     program->log.journal = log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM"));
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is a failed write, not the end */
     uv_loop_init(&program->loop);
     memory_budget_init(&program->budget, memory_system(), program->options.max_memory_bytes);
     program->transport.loop = &program->loop;
@@ -269,6 +291,8 @@ static int run(struct program *program)
         log_write(&program->log, LOG_LEVEL_ERROR, "%s", message);
         exit_status = status == WORSEGPU_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     } else {
+        program->server.budget = &program->budget;
+        program->server.counts.now_ns = clock_ns;
         program->server.pid = getpid();
         program->server.uid = geteuid();
         program->server.max_connections = descriptors_reserve(program->options.max_connections);

@@ -17,6 +17,7 @@ void reply_init(struct reply *reply, struct json_writer *out, const struct reque
     reply->id = &request->id;
     reply->silent = request->notification;
     reply->failed = false;
+    reply->kind = ERROR_KINDS;
     reply->start = out->length;
 }
 
@@ -42,6 +43,7 @@ static const struct answered *end(struct reply *reply)
 void reply_begin_error(struct reply *reply, enum error_kind kind, const char *message)
 {
     reply->failed = true;
+    reply->kind = kind;
     json_writer_cut(reply->out, reply->start);
     begin(reply);
     json_writer_key(reply->out, "error");

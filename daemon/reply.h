@@ -17,9 +17,10 @@ struct answered;
 struct reply {
     struct json_writer *out;
     const struct request_id *id;
-    bool silent;  /* a notification: carried out, never answered */
-    bool failed;  /* it is an error */
-    size_t start; /* where this answer begins in the output */
+    bool silent;          /* a notification: carried out, never answered */
+    bool failed;          /* it is an error ... */
+    enum error_kind kind; /* ... of this kind */
+    size_t start;         /* where this answer begins in the output */
 };
 
 enum {

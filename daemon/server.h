@@ -10,6 +10,8 @@
 #include "daemon/allocators.h"
 #include "daemon/lease_pool.h"
 #include "daemon/log.h"
+#include "daemon/memory_budget.h"
+#include "daemon/metrics_counts.h"
 #include "daemon/options.h"
 #include "daemon/rules.h"
 #include "daemon/subscriptions.h"
@@ -34,7 +36,9 @@ RB_HEAD(client_tree, connection);
 struct server {
     const struct options *options;
     const struct worsegpu_memory *memory;
+    const struct memory_budget *budget; /* where the memory comes from; NULL: not told */
     struct log *log;
+    struct metrics_counts counts;
     struct request_decoder decoder;
     struct lease_pool leases;
     struct users users;

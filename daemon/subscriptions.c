@@ -398,8 +398,10 @@ static int tell_missed(struct subscription *subscription, uint64_t missed)
     end_line(&out);
     assert(out.failure == JSON_WRITER_FINE);
     int status = connection_append_events(subscription->connection, line, out.length);
-    if (status == 0)
+    if (status == 0) {
         subscription->sent += missed;
+        subscription->connection->server->counts.events_missed += missed;
+    }
     return status;
 }
 
@@ -423,8 +425,10 @@ static int send_some(struct server *server, struct subscription *subscription, b
     if (count == 0)
         return CONNECTION_FULL;
     int status = connection_append_events(subscription->connection, lines, length);
-    if (status == 0)
+    if (status == 0) {
         subscription->sent += count;
+        server->counts.events_sent += count;
+    }
     return status;
 }
 

@@ -375,6 +375,8 @@ void transport_accept(struct transport *transport, uv_stream_t *listening)
         why = "the daemon is out of memory; try again later";
     }
     if (!stream->connection) {
+        bool full = kind == ERROR_LIMIT_EXCEEDED;
+        server->counts.refused[full ? METRICS_REFUSED_FULL : METRICS_REFUSED_POOR]++;
         log_client(server->log, uv_now(transport->loop),
                    "turned away a client (user %u, process %d): %s", (unsigned)peer.uid,
                    (int)peer.pid, why);

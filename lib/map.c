@@ -1,5 +1,5 @@
-/* A map of the fake GPU: its address range cut into equal cells, and what is in each. One pass over
- * the blocks, one over the live allocations; it takes no memory and changes nothing. */
+/* A map of the fake GPU: its address range cut into equal cells, and what is in each. Two passes
+ * over the blocks, in whatever order they come, one over the live allocations. */
 #include <string.h>
 
 #include "lib/allocator_internal.h"
@@ -8,6 +8,13 @@
 struct drawing {
     struct worsegpu_cell *cells;
     const struct worsegpu_map *map;
+    uint64_t free_end; /* free blocks count up to here */
+};
+
+/* What the blocks are together. */
+struct extent {
+    uint64_t end; /* of the last one */
+    uint64_t bytes;
 };
 
 static uint64_t least(uint64_t left, uint64_t right)
@@ -29,7 +36,8 @@ static void spread(const struct drawing *drawing, uint64_t offset, uint64_t byte
         offset = map->from;
     while (offset < end) {
         uint64_t index = (offset - map->from) / map->cell_bytes;
-        uint64_t part = least(end - offset, map->cell_bytes - (offset - map->from) % map->cell_bytes);
+        uint64_t part =
+            least(end - offset, map->cell_bytes - (offset - map->from) % map->cell_bytes);
         add(&drawing->cells[index], part, what);
         offset += part;
     }
@@ -55,7 +63,14 @@ static void add_state(struct worsegpu_cell *cell, uint64_t bytes, const void *wh
 
 static void add_block(void *context, const struct policy_block *block)
 {
-    spread(context, block->offset, block->bytes, add_state, &block->state);
+    const struct drawing *drawing = context;
+    uint64_t bytes = block->bytes;
+    if (block->state == POLICY_BLOCK_FREE) {
+        if (block->offset >= drawing->free_end)
+            return;
+        bytes = least(bytes, drawing->free_end - block->offset);
+    }
+    spread(drawing, block->offset, bytes, add_state, &block->state);
 }
 
 /* Allocations come by their ids, so that the first of equals keeps the cell. */
@@ -69,36 +84,42 @@ static void add_allocation(struct worsegpu_cell *cell, uint64_t bytes, const voi
     cell->owner = record->owner;
 }
 
-static void add_live(worsegpu_allocator *allocator, const struct drawing *drawing)
+static void add_live(worsegpu_allocator *allocator, const struct drawing *drawing, bool in_a_row)
 {
-    struct policy_measures measures;
-    allocator->policy->operations->measure(allocator->policy, &measures);
     uint64_t row = 0;
     for (const struct handle_record *record = handle_table_after(&allocator->live, 0); record;
          record = handle_table_next(&allocator->live, record)) {
         if (record->device != WORSEGPU_GPU)
             continue;
-        /* A mere counter gives no places: there they stand in a row, as its blocks do. */
-        uint64_t offset = measures.cannot_fragment ? row : record->offset;
+        uint64_t offset = in_a_row ? row : record->offset;
         row += record->reserved_bytes;
         spread(drawing, offset, record->reserved_bytes, add_allocation, record);
     }
 }
 
-static void find_end(void *context, const struct policy_block *block)
+static void measure_block(void *context, const struct policy_block *block)
 {
-    uint64_t *end = context;
-    *end = block->offset + block->bytes;
+    struct extent *extent = context;
+    uint64_t end = block->offset + block->bytes;
+    if (end > extent->end)
+        extent->end = end;
+    extent->bytes += block->bytes;
 }
 
-/* The capacity, or the end of the last block: a resize leaves blocks above the capacity, and
- * addresses do not run out where they are only reserved. */
-static uint64_t end_of_range(const worsegpu_allocator *allocator)
+static void draw(worsegpu_allocator *allocator, struct worsegpu_cell *cells,
+                 const struct worsegpu_map *map, const struct extent *extent)
 {
-    uint64_t end = 0;
-    allocator->policy->operations->each_block(allocator->policy, find_end, &end);
-    uint64_t capacity = allocator->config.gpu_capacity;
-    return end > capacity ? end : capacity;
+    const struct policy_operations *operations = allocator->policy->operations;
+    struct policy_measures measures;
+    operations->measure(allocator->policy, &measures);
+    struct drawing drawing = {.cells = cells, .map = map, .free_end = UINT64_MAX};
+    /* A policy with one range for good has it reserved only as far up as it was ever used. */
+    if (extent->bytes > measures.reserved_bytes)
+        drawing.free_end = measures.reserved_bytes;
+    memset(cells, 0, map->cells * sizeof(*cells));
+    operations->each_block(allocator->policy, add_block, &drawing);
+    /* A mere counter gives no places: there they stand in a row, as its blocks do. */
+    add_live(allocator, &drawing, measures.cannot_fragment);
 }
 
 int worsegpu_map(worsegpu_allocator *allocator, uint64_t from, uint64_t bytes,
@@ -108,18 +129,20 @@ int worsegpu_map(worsegpu_allocator *allocator, uint64_t from, uint64_t bytes,
     if (count == 0 || count > WORSEGPU_MAX_CELLS || __builtin_add_overflow(from, bytes, &end))
         return WORSEGPU_INVALID_ARGUMENT;
     allocator_lock(allocator);
+    struct extent extent = {0};
+    allocator->policy->operations->each_block(allocator->policy, measure_block, &extent);
     if (bytes == 0) {
-        end = end_of_range(allocator);
+        /* A resize leaves blocks above the capacity; so does a device whose addresses do not run
+         * out. */
+        uint64_t capacity = allocator->config.gpu_capacity;
+        end = extent.end > capacity ? extent.end : capacity;
         bytes = end > from ? end - from : 0;
     }
     *map = (struct worsegpu_map){.from = from, .bytes = bytes};
     if (bytes > 0) {
         map->cell_bytes = (bytes - 1) / count + 1;
         map->cells = (size_t)((bytes - 1) / map->cell_bytes + 1);
-        memset(cells, 0, map->cells * sizeof(*cells));
-        struct drawing drawing = {.cells = cells, .map = map};
-        allocator->policy->operations->each_block(allocator->policy, add_block, &drawing);
-        add_live(allocator, &drawing);
+        draw(allocator, cells, map, &extent);
     }
     allocator_unlock(allocator);
     return WORSEGPU_OK;

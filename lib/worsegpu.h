@@ -430,8 +430,9 @@ struct worsegpu_map {
 /* Draws the fake GPU's address range from `from` on, `bytes` of it (0: to its end, which is the
  * capacity, or the end of the last block where that is further), in at most `count` equal cells, 1
  * to WORSEGPU_MAX_CELLS: fewer where the range does not go into so many. WORSEGPU_OK, or
- * WORSEGPU_INVALID_ARGUMENT for a count or a range that is none. O(blocks + live + count). The
- * policy "reference" has no places: there the allocations stand in a row by their ids. */
+ * WORSEGPU_INVALID_ARGUMENT for a count or a range that is none; it cannot run out of memory.
+ * O(blocks log blocks + live + count). The policy "reference" has no places: there the allocations
+ * stand in a row by their ids. */
 WORSEGPU_API int worsegpu_map(worsegpu_allocator *allocator, uint64_t from, uint64_t bytes,
                               struct worsegpu_cell *cells, size_t count, struct worsegpu_map *map);
 

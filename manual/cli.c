@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/cli/commands.h"
+#include "client/cli/workload_options.h"
 #include "manual/manual.h"
 #include "proto/inject_words.h"
 
@@ -34,6 +35,24 @@ static void write_details(FILE *out, const char *details)
     }
 }
 
+static bool has_own_options(enum command command)
+{
+    return command_info(command)->reading == COMMAND_READING_OWN;
+}
+
+static void write_own_options(FILE *out, enum command command)
+{
+    struct workload_option option;
+    for (size_t i = 0; (option = workload_option(command, i)).name; i++) {
+        fprintf(out, "*%s*", option.name);
+        if (option.placeholder)
+            fprintf(out, " _%s_", option.placeholder);
+        fputs("\n\t", out);
+        manual_text(out, option.meaning);
+        fputs(".\n\n", out);
+    }
+}
+
 static void write_commands(FILE *out)
 {
     for (size_t i = 0; i < COMMANDS; i++) {
@@ -51,6 +70,8 @@ static void write_commands(FILE *out)
             if (!option_is_global((enum option)j) && command_takes((enum command)i, (enum option)j))
                 write_option(out, (enum option)j);
         }
+        if (has_own_options((enum command)i))
+            write_own_options(out, (enum command)i);
         fputs("Example:\n\n```\n", out);
         fprintf(out, "%s\n```\n\n", info->example);
     }
@@ -100,6 +121,8 @@ static void write_bash_cases(FILE *out)
             fprintf(out, "%s--%s", before, option_info((enum option)j)->name);
             before = " ";
         }
+        for (size_t j = 0; has_own_options(command) && workload_option(command, j).name; j++)
+            fprintf(out, "%s%s", j > 0 ? " " : "", workload_option(command, j).name);
         if (command == COMMAND_inject) {
             for (size_t j = 0; inject_words_option(j); j++)
                 fprintf(out, "%s%s", j > 0 ? " " : "", inject_words_option(j)->word);
@@ -144,6 +167,19 @@ static void write_zsh_commands(FILE *out)
     }
 }
 
+static void write_zsh_own_options(FILE *out, enum command command)
+{
+    struct workload_option option;
+    for (size_t i = 0; (option = workload_option(command, i)).name; i++) {
+        fprintf(out, "        '%s[", option.name);
+        manual_zsh_text(out, option.meaning);
+        fputc(']', out);
+        if (option.placeholder)
+            fprintf(out, ":%s:", option.placeholder);
+        fputs("' \\\n", out);
+    }
+}
+
 static void write_zsh_cases(FILE *out)
 {
     for (size_t i = 0; i < COMMANDS; i++) {
@@ -153,6 +189,8 @@ static void write_zsh_cases(FILE *out)
             if (!option_is_global((enum option)j) && command_takes(command, (enum option)j))
                 write_zsh_option(out, (enum option)j);
         }
+        if (has_own_options(command))
+            write_zsh_own_options(out, command);
         if (command == COMMAND_inject) {
             for (size_t j = 0; inject_words_option(j); j++) {
                 fprintf(out, "        '%s[", inject_words_option(j)->word);

@@ -104,7 +104,9 @@ static void write_zsh_options(FILE *out)
         manual_zsh_text(out, rows[i].help);
         const char *placeholder = option_placeholder(i);
         fprintf(out, "]:%s:%s' \\\n", *placeholder != '\0' ? placeholder : "word",
-                strcmp(rows[i].flag, "socket") == 0 ? "_files" : "");
+                strcmp(rows[i].flag, "socket") == 0 || strcmp(rows[i].flag, "metrics-file") == 0
+                    ? "_files"
+                    : "");
     }
 }
 

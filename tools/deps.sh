@@ -19,9 +19,11 @@ build        libcjson-dev     header  cjson/cJSON.h
 build        libinih-dev      header  ini.h
 build        libbsd-dev       header  bsd/sys/tree.h
 build        libsystemd-dev   header  systemd/sd-daemon.h
+build        libncurses-dev   header  ncurses.h
 build        zlib1g-dev       header  zlib.h
 build        scdoc            program scdoc
 test         libcmocka-dev    header  cmocka.h
+test         tmux             program tmux
 lint         clang            program clang
 lint         clang-format     program clang-format
 lint         clang-tidy       program clang-tidy
@@ -31,6 +33,7 @@ fuzz         clang            program clang
 valgrind     valgrind         program valgrind
 coverage     gcovr            program gcovr
 acceptance   python3          program python3
+metrics      prometheus       program promtool
 deb          debhelper        program dh
 deb          lintian          program lintian
 deb          dpkg-dev         program dpkg-buildpackage

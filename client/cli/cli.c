@@ -64,7 +64,9 @@ static int say_hello(struct cli *cli)
     output_advice(&cli->output,
                   "worsegpu-cli talks to worsegpud, a fake GPU that misbehaves on purpose.");
     output_advice(&cli->output, "  worsegpu-cli demo          watch it work");
-    output_advice(&cli->output, "  worsegpu-cli alloc 2MiB    ask a running daemon for memory");
+    output_advice(&cli->output,
+                  "  worsegpud &                share a fake GPU with everybody here");
+    output_advice(&cli->output, "  worsegpu-cli alloc 2MiB    ask that for memory");
     output_advice(&cli->output, "  worsegpu-cli help          all commands");
     return CLI_USAGE;
 }

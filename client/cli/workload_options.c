@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/suggest.h"
 #include "proto/limits.h"
 
 enum flag {
@@ -142,6 +143,22 @@ static enum workload_options_result classify(const struct reader *reader, const 
     return WORKLOAD_OPTIONS_FINE;
 }
 
+/* The reference's words, and the nearest option after them where there is one. */
+static enum workload_options_result refuse_unknown(const struct reader *reader, const char *typed)
+{
+    const char *words[FLAGS];
+    size_t count = 0;
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
+    for (size_t i = 0; i < FLAGS; i++) {
+        if (has_flag(reader->command, (enum flag)i))
+            words[count++] = TABLE[i].name;
+    }
+    const char *nearest = strlen(name) > 4 ? suggest_nearest(name, words, count) : NULL;
+    return refuse(reader, "unrecognized argument: %.256s%s%s%s", typed,
+                  nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+}
+
 /* ------------------------------------------------------------------------------ carrying out */
 
 static enum workload_options_result set_positive(const struct reader *reader, enum flag flag,
@@ -263,7 +280,7 @@ static enum workload_options_result carry_out(const struct reader *reader, const
             result = set(reader, word->flag, value);
     }
     if (result == WORKLOAD_OPTIONS_FINE && unknown)
-        return refuse(reader, "unrecognized argument: %.256s", unknown);
+        return refuse_unknown(reader, unknown);
     return result;
 }
 
@@ -323,4 +340,13 @@ void workload_print_help(struct output *output, const char *program, enum comman
     }
     output_text(output, "\nexample:\n  %s %s\n", program,
                 command == COMMAND_demo ? "--steps 30 --seed 42" : "--steps 1000 --json");
+}
+
+struct workload_option workload_option(enum command command, size_t index)
+{
+    for (size_t i = 0; i < FLAGS; i++) {
+        if (has_flag(command, (enum flag)i) && index-- == 0)
+            return (struct workload_option){TABLE[i].name, TABLE[i].placeholder, TABLE[i].meaning};
+    }
+    return (struct workload_option){0};
 }

@@ -40,6 +40,14 @@ enum workload_options_result workload_options_read(struct workload_options *opti
                                                    const struct worsegpu_memory *memory,
                                                    char problem[WORKLOAD_PROBLEM_SIZE]);
 
+/* The options for papers and completion: index 0, 1, ...; name NULL after the last. */
+struct workload_option {
+    const char *name;        /* with its dashes */
+    const char *placeholder; /* NULL: takes no value */
+    const char *meaning;
+};
+struct workload_option workload_option(enum command command, size_t index);
+
 /* The usage line, with a line end. */
 void workload_print_usage(FILE *stream, const char *program, enum command command);
 

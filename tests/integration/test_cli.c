@@ -531,7 +531,11 @@ static void test_no_words_say_what_to_type(void **state)
     struct outcome outcome = outcome_of(room, real_process_run(room, NULL, program(room), NULL));
     assert_int_equal(outcome.status, 2);
     assert_string_equal(outcome.output, "");
+    assert_says(outcome.errors, "a fake GPU that misbehaves on purpose");
+    assert_says(outcome.errors, "worsegpu-cli demo ");
+    assert_says(outcome.errors, "worsegpud &");
     assert_says(outcome.errors, "worsegpu-cli help");
+    assert_true(real_lines(outcome.errors) <= 6);
 }
 
 static void test_help_and_version_need_no_daemon(void **state)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "daemon/metrics.h"
 #include "lib/worsegpu.h"
 #include "proto/errors.h"
 #include "proto/methods.h"
@@ -502,6 +503,17 @@ static void test_the_errors_are_those_of_the_table(void **state)
     expect_rows(*state, "## Errors", expected);
 }
 
+static void test_the_metrics_are_those_of_the_table(void **state)
+{
+    const char *expected = "";
+    for (size_t index = 0; index < metrics_count(); index++) {
+        const struct metrics_info *info = metrics_info(index);
+        expected = real_room_text(*state, "%s| `%s` | %s | %s | %s |\n", expected, info->name,
+                                  info->type, info->labels, info->help);
+    }
+    expect_rows(*state, "## Metrics", expected);
+}
+
 static void test_the_limits_are_those_of_the_options(void **state)
 {
     const char *expected = "";
@@ -523,6 +535,7 @@ int main(void)
         IN_ROOM(test_the_methods_are_those_of_the_table),
         IN_ROOM(test_every_policy_is_described),
         IN_ROOM(test_the_errors_are_those_of_the_table),
+        IN_ROOM(test_the_metrics_are_those_of_the_table),
         IN_ROOM(test_the_limits_are_those_of_the_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,10 @@
 # test_readme: every command and every C program in README.md works when it is pasted.
 #
 # The ```sh blocks are run as one shell session from the top of the checkout, as a reader would; the ```c blocks
-# are compiled against the built libraries and run inside a daemon. `make` is told where the build is, and
-# `make test` is only asked what it would do, since this script is a part of it.
+# are compiled against the built libraries and run inside a daemon. `make` is told where the build is; `make test`
+# and `make deb` are only asked what they would do, since this script is a part of the one, and the other is a stage of its
+# own. The ```console blocks are for a machine with systemd: they must be commands, and about units and files that there
+# are.
 set -eu
 
 build=$(cd "${WORSEGPU_BUILD:-build}" && pwd)
@@ -21,7 +23,7 @@ block() {
 make_program=$(command -v make)
 cat >"$work/bin/make" <<END
 #!/bin/sh
-[ "\${1:-}" = test ] && set -- -n "\$@"
+case \${1:-} in test | deb) set -- -n "\$@" ;; esac
 exec "$make_program" --no-print-directory BUILD="$build" "\$@"
 END
 chmod +x "$work/bin/make"
@@ -47,6 +49,20 @@ env -u WORSEGPU_SOCKET -u MAKEFLAGS -u MAKELEVEL PATH="$work/bin:$build:$PATH" X
 grep -q 'exit status 4' "$work/output" || fail "the full GPU did not end with exit status 4"
 grep -qx 'gpu' "$work/output" || fail "the raw socket did not answer gpu"
 [ -z "$(ls -A "$work/run")" ] || fail "something was left in the runtime folder: $(ls -A "$work/run")"
+
+# What a service manager is needed for.
+block console | grep -v '^#block' >"$work/console" || fail "there are no console blocks"
+sed 's/^\$ //' "$work/console" >"$work/console.sh"
+grep -qv '^\$ ' "$work/console" && fail "a line of a console block is no command"
+sh -n "$work/console.sh" || fail "a console block is no shell"
+grep -oE 'worsegpud\.(socket|service)|^man .*|adduser .*' "$work/console.sh" >"$work/things"
+while read -r first second third; do
+    case $first in
+    man) [ -s "$(echo "$build/manual/$second".[1-9])" ] || fail "there is no manual page $second" ;;
+    adduser) grep -q "^[ug] $third " systemd/worsegpu.sysusers || fail "there is no group $third" ;;
+    *) [ -f "systemd/$first" ] || [ -f "systemd/$first.in" ] || fail "there is no unit $first" ;;
+    esac
+done <"$work/things"
 
 # The C blocks: each is a program.
 block c | awk -v folder="$work" '/^#block/ { name = folder "/program" $2 ".c"; next } { print > name }'

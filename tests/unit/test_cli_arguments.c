@@ -118,6 +118,17 @@ static void test_a_misspelled_option_gets_the_nearest_real_one(void **state)
     assert_refused(&arguments, status, "--jsn", "--json");
 }
 
+static void test_every_command_is_known_by_a_slip_of_the_finger(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *name = command_info((enum command)i)->name;
+        char slip[64];
+        snprintf(slip, sizeof(slip), "%.1s%c%s", name, name[0], name + 1);
+        assert_string_equal(command_nearest(slip), name);
+    }
+}
+
 static void test_an_option_of_another_command_is_refused(void **state)
 {
     (void)state;
@@ -269,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_the_last_of_repeated_options_counts),
         cmocka_unit_test(test_seconds_become_milliseconds),
         cmocka_unit_test(test_a_misspelled_option_gets_the_nearest_real_one),
+        cmocka_unit_test(test_every_command_is_known_by_a_slip_of_the_finger),
         cmocka_unit_test(test_an_option_of_another_command_is_refused),
         cmocka_unit_test(test_a_commands_option_before_the_command_is_explained),
         cmocka_unit_test(test_an_unknown_command_gets_the_nearest_real_one),

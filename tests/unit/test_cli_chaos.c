@@ -63,6 +63,7 @@ static const char *result_of(const char *line)
         {"\"inject\"", RULE},
         {"\"rules\"", "{\"rules\":[" RULE "],\"next\":1,\"more\":false}"},
         {"\"rules_clear\"", "{\"cleared\":1}"},
+        {"\"metrics\"", "{\"content_type\":\"text/plain\",\"text\":\"# EOF\\n\"}"},
         {"\"subscribe\"", "{\"allocator\":\"gpu0\",\"next\":0}"},
         {"\"validate\"", "{\"valid\":true,\"checks\":5}"},
         {"\"open\"", "{}"},
@@ -267,6 +268,8 @@ SURVIVES(snapshot, "snapshot")
 SURVIVES(trace, "trace")
 SURVIVES(validate, "validate")
 SURVIVES(list, "list")
+SURVIVES(smi, "smi")
+SURVIVES(smi_query, "smi", "--query", "name,gpu_used")
 SURVIVES(info, "info")
 SURVIVES(free_of_all_detached, "free", "--all-detached")
 SURVIVES(list_of_orphans, "list", "--orphans")
@@ -283,6 +286,7 @@ SURVIVES(record_stream, "record-stream", "1", "--stream", "2")
 SURVIVES(event_done, "event-done", "3", "--newest")
 SURVIVES(empty_cache, "empty-cache")
 SURVIVES(statistics, "statistics")
+SURVIVES(metrics, "metrics")
 SURVIVES(free_on_a_stream, "free", "1", "--stream", "3")
 SURVIVES(demo, "demo", "--delay", "0", "--steps", "6")
 SURVIVES(benchmark, "benchmark", "--steps", "6")
@@ -306,6 +310,8 @@ int main(void)
         SURVIVES_TEST(trace),
         SURVIVES_TEST(validate),
         SURVIVES_TEST(list),
+        SURVIVES_TEST(smi),
+        SURVIVES_TEST(smi_query),
         SURVIVES_TEST(info),
         SURVIVES_TEST(call),
         SURVIVES_TEST(run),
@@ -314,6 +320,7 @@ int main(void)
         SURVIVES_TEST(event_done),
         SURVIVES_TEST(empty_cache),
         SURVIVES_TEST(statistics),
+        SURVIVES_TEST(metrics),
         SURVIVES_TEST(free_on_a_stream),
         SURVIVES_TEST(demo),
         SURVIVES_TEST(benchmark),

@@ -72,7 +72,7 @@ static int ask_as_another(void *context)
 {
     char advice[NO_DAEMON_ADVICE_SIZE];
     no_daemon_advice(NULL, false, context, advice);
-    return puts(advice) < 0;
+    return puts(advice) < 0 || fflush(stdout) != 0;
 }
 
 static void test_who_is_not_let_in_is_told_which_group_to_join(void **state)

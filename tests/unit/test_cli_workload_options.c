@@ -195,6 +195,10 @@ static void test_unknown_words_are_reported_after_everything_else(void **state)
     assert_refused(read_words(COMMAND_demo, "foo", "--json", NULL), "unrecognized argument: foo");
     assert_refused(read_words(COMMAND_demo, "--", NULL), "unrecognized argument: --");
     assert_refused(read_words(COMMAND_demo, "--x", NULL), "unrecognized argument: --x");
+    assert_refused(read_words(COMMAND_demo, "--stpes=3", NULL),
+                   "unrecognized argument: --stpes=3 (did you mean --steps?)");
+    assert_refused(read_words(COMMAND_benchmark, "--capcity", "3", NULL),
+                   "unrecognized argument: --capcity (did you mean --capacity?)");
 }
 
 static void test_two_dashes_are_no_value(void **state)

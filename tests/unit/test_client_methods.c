@@ -53,6 +53,9 @@
     "\"max_allocators_per_connection\":8,\"max_live_allocations\":9,\"max_output_bytes\":10,"      \
     "\"max_trace_limit\":11}}"
 
+#define MAP                                                                                        \
+    "{\"from\":7,\"bytes\":100,\"cell_bytes\":50,\"cells\":[[1,2,3,4,5],[50,0,0,0,0]]}"
+
 #define PEERS                                                                                      \
     "{\"clients\":[{\"client\":3,\"name\":null,\"user\":4,\"group\":5,\"process\":-1,"             \
     "\"you\":true,\"connected_us\":6,\"connected_seconds\":7,\"allocations\":8,"                   \
@@ -607,6 +610,43 @@ static void test_info_reads_the_daemon_and_its_limits(void **state)
     end_having_sent(&fake, "{\"id\":1,\"method\":\"info\",\"params\":{}}\n");
 }
 
+static void test_a_map_is_read_cell_by_cell(void **state)
+{
+    struct fake fake;
+    struct worsegpu_client_map map;
+    (void)state;
+    start(&fake, FAKE_RESULT(1, MAP));
+    assert_int_equal(worsegpu_client_map(fake.client, "a", 7, 100, 2, &map, NULL), 0);
+    assert_int_equal(map.from, 7);
+    assert_int_equal(map.bytes, 100);
+    assert_int_equal(map.cell_bytes, 50);
+    assert_int_equal(map.count, 2);
+    const struct worsegpu_client_cell first = {1, 2, 3, 4, 5};
+    const struct worsegpu_client_cell second = {50, 0, 0, 0, 0};
+    assert_memory_equal(&map.cells[0], &first, sizeof(first));
+    assert_memory_equal(&map.cells[1], &second, sizeof(second));
+    end_having_sent(&fake, "{\"id\":1,\"method\":\"map\",\"params\":{\"cells\":2,\"from\":7,"
+                           "\"bytes\":100,\"allocator\":\"a\"}}\n");
+}
+
+static void test_a_map_with_a_cell_that_is_none_is_a_bad_reply(void **state)
+{
+    static const char *const cells[] = {"[1,2,3,4]", "[1,2,3,4,-5]", "{}", "[1,2,3,4,5,6]"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        char answer[256];
+        struct fake fake;
+        struct worsegpu_client_map map;
+        snprintf(answer, sizeof(answer),
+                 FAKE_RESULT(1, "{\"from\":0,\"bytes\":5,\"cell_bytes\":5,\"cells\":[%s]}"),
+                 cells[i]);
+        start(&fake, answer);
+        assert_int_equal(worsegpu_client_map(fake.client, NULL, 0, 0, 1, &map, NULL),
+                         WORSEGPU_CLIENT_BAD_REPLY);
+        fake_end(&fake);
+    }
+}
+
 /* ------------------------------------------------------------------------------ every method */
 
 static int call_method(worsegpu_client *client, enum method method,
@@ -622,6 +662,8 @@ static int call_method(worsegpu_client *client, enum method method,
     struct worsegpu_client_peers peers;
     struct worsegpu_client_rules rules;
     struct worsegpu_client_rule rule;
+    struct worsegpu_client_map map;
+    const char *metrics;
     const struct worsegpu_client_request request = {.requested_bytes = 4096, .tag = "t"};
     const struct worsegpu_client_wish wish = {.action = "forget", .tag_prefix = "t"};
     uint64_t count;
@@ -657,6 +699,10 @@ static int call_method(worsegpu_client *client, enum method method,
         return worsegpu_client_empty_cache(client, "a", &count, &used, error);
     case METHOD_statistics:
         return worsegpu_client_statistics(client, "a", error);
+    case METHOD_metrics:
+        return worsegpu_client_metrics(client, "prometheus", &metrics, error);
+    case METHOD_map:
+        return worsegpu_client_map(client, "a", 0, 0, 2, &map, error);
     case METHOD_resize:
         return worsegpu_client_resize(client, "a", 1, &config, error);
     case METHOD_clients:
@@ -689,6 +735,8 @@ static const char *const ANSWERS[METHODS] = {
     [METHOD_event_done] = FAKE_RESULT(1, "{\"stream\":2,\"used\":true}"),
     [METHOD_empty_cache] = FAKE_RESULT(1, "{\"given_back\":2097152,\"used\":true}"),
     [METHOD_statistics] = FAKE_RESULT(1, "{\"policy\":\"torch\",\"statistics\":{}}"),
+    [METHOD_metrics] = FAKE_RESULT(1, "{\"content_type\":\"text/plain\",\"text\":\"# EOF\\n\"}"),
+    [METHOD_map] = FAKE_RESULT(1, MAP),
     [METHOD_snapshot] = FAKE_RESULT(1, SNAPSHOT),
     [METHOD_trace] = FAKE_RESULT(1, EVENTS),
     [METHOD_trace_clear] = FAKE_RESULT(1, "{\"cleared\":1}"),
@@ -834,6 +882,8 @@ int main(void)
         cmocka_unit_test(test_list_reads_a_page_of_allocations),
         cmocka_unit_test(test_info_reads_the_daemon_and_its_limits),
         cmocka_unit_test(test_orphans_are_listed_alone),
+        cmocka_unit_test(test_a_map_is_read_cell_by_cell),
+        cmocka_unit_test(test_a_map_with_a_cell_that_is_none_is_a_bad_reply),
         cmocka_unit_test(test_hello_sends_the_name_and_reads_the_number),
         cmocka_unit_test(test_resize_reads_the_configuration),
         cmocka_unit_test(test_clients_reads_a_page_of_connections),

@@ -76,6 +76,10 @@ static const char *sample(enum method method, enum parameter parameter)
         [PARAMETER_limit] = "10",
         [PARAMETER_count] = "2",
         [PARAMETER_newest] = "true",
+        [PARAMETER_format] = "\"prometheus\"",
+        [PARAMETER_cells] = "10",
+        [PARAMETER_from] = "100",
+        [PARAMETER_bytes] = "1000",
         [PARAMETER_orphans] = "true",
         [PARAMETER_action] = "\"out_of_memory\"",
         [PARAMETER_nth] = "2",
@@ -178,6 +182,15 @@ static void release_lines(struct lines *lines)
         free(lines->text[i]);
 }
 
+/* Takes the text out of an answer of `metrics`: it counts how much was said. */
+static void scrub_metrics(char *answer)
+{
+    char *start = strstr(answer, "\"text\":\"# ");
+    char *end = start ? strstr(start, "# EOF") : NULL;
+    if (end)
+        memmove(start, end, strlen(end) + 1);
+}
+
 /* Takes out what twins do not have in common: secrets, seeds that were drawn, and how much was said
  * when a line had to be sent twice. */
 static void scrub(char *answer)
@@ -185,6 +198,7 @@ static void scrub(char *answer)
     static const char *const keys[] = {
         "\"seed\":", "\"requests\":", "\"errors\":", "\"bytes_in\":", "\"bytes_out\":"};
     answer_scrub(answer);
+    scrub_metrics(answer);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         for (char *found = strstr(answer, keys[i]); found; found = strstr(found, keys[i])) {
             found += strlen(keys[i]);

@@ -31,10 +31,10 @@ static void test_the_methods_are_those_of_the_contract(void **state)
 {
     (void)state;
     static const char *const contract[] = {
-        "info",        "hello",       "open",        "close",      "allocate",   "record_stream",
-        "free",        "event_done",  "empty_cache", "snapshot",   "statistics", "trace",
-        "trace_clear", "validate",    "list",        "resize",     "clients",    "inject",
-        "rules",       "rules_clear", "subscribe",   "unsubscribe"};
+        "info",          "metrics", "hello",       "open",        "close",     "allocate",
+        "record_stream", "free",    "event_done",  "empty_cache", "snapshot",  "statistics",
+        "map",           "trace",   "trace_clear", "validate",    "list",      "resize",
+        "clients",       "inject",  "rules",       "rules_clear", "subscribe", "unsubscribe"};
     assert_int_equal(sizeof(contract) / sizeof(contract[0]), METHODS);
     for (unsigned i = 0; i < METHODS; i++)
         assert_string_equal(method_info((enum method)i)->name, contract[i]);

@@ -63,6 +63,7 @@ struct permission {
 
 static const struct permission permissions[] = {
     {METHOD_info, "", false},
+    {METHOD_metrics, "", false},
     {METHOD_hello, "\"name\":\"me\"", false},
     {METHOD_open, "\"name\":\"mine\"", false},
     {METHOD_allocate, "\"requested_bytes\":10,\"tag\":\"t\"", false},
@@ -72,6 +73,7 @@ static const struct permission permissions[] = {
     {METHOD_empty_cache, "", false},
     {METHOD_statistics, "", false},
     {METHOD_snapshot, "", false},
+    {METHOD_map, "", false},
     {METHOD_trace, "", false},
     {METHOD_trace_clear, "", true},
     {METHOD_validate, "", false},
