@@ -243,7 +243,8 @@ static int run(struct top *top)
         size_t columns;
         size_t rows;
         top_screen_size(&columns, &rows);
-        outcome = top_data_look(&top->data, top_map_cells(columns, rows), now_ms(), &error);
+        /* What goes wrong here, the next look on the screen says. */
+        (void)top_data_look(&top->data, top_map_cells(columns, rows), now_ms(), &error);
         return run_on_screen(top, &error);
     }
     return print_lines(top, &error);

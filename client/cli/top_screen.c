@@ -2,6 +2,7 @@
 #include "client/cli/top_screen.h"
 
 #include <ncurses.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +48,8 @@ bool top_screen_open(FILE *out)
     SCREEN *screen = newterm(NULL, out, stdin);
     if (!screen)
         return false;
-    if (!tigetstr("cup") || tigetstr("cup") == (char *)-1) {
+    const char *move = tigetstr("cup");
+    if (!move || (intptr_t)move == -1) {
         endwin();
         delscreen(screen);
         return false;

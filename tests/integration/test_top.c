@@ -152,9 +152,9 @@ static void test_the_screen_of_80_by_24_shows_the_gpu(void **state)
     begin(&scene, state);
     allocate(&scene);
     open_top(&scene, "80", "24", "", "");
-    const char *seen = wait_for(&scene, " a second; ");
+    wait_for(&scene, " a second; ");
     wait_for(&scene, "0.0 full");
-    seen = screen(&scene);
+    const char *seen = screen(&scene);
     assert_says(seen, "gpu0 (list_fit) 1 of 1  top ");
     assert_says(seen, "\n1.2 MiB used, 512.0 KiB free, 0.0 B forgotten of 4.0 MiB, 71% frag, ");
     /* 5 rows of 78 for 4 MiB: 97.5 cells a MiB. */

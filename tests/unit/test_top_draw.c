@@ -129,6 +129,7 @@ static enum top_style style_at(const struct scene *scene, size_t row, size_t col
 static void test_a_screen_of_80_by_24(void **state)
 {
     static const char *const rows[] = {
+        /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one row in two pieces */
         TITLE,
         "32.0 MiB used, 2.0 KiB free, 1.0 KiB forgotten of 64.0 MiB, 25% frag, 12 blocks",
         "10.0 allocations, 2.5 frees, 0.0 full, 12.2 requests a second; 8 live, 4.9 KiB o",
@@ -310,8 +311,8 @@ static void test_many_processes_leave_room_for_events(void **state)
     assert_string_equal(row_of(&scene, 19), "EVENTS");
     assert_string_equal(row_of(&scene, 22), "  20 allocate");
     draw(&scene, 80, 100);
-    assert_int_equal(scene.grid.cells[(17 + 51) * 80].character, 'z');
-    assert_int_equal(scene.grid.cells[(17 + 52) * 80].character, '+');
+    assert_int_equal(scene.grid.cells[(size_t)(17 + 51) * 80].character, 'z');
+    assert_int_equal(scene.grid.cells[(size_t)(17 + 52) * 80].character, '+');
     end(&scene);
 }
 
