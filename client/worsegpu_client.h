@@ -362,7 +362,8 @@ WORSEGPU_CLIENT_API int worsegpu_client_snapshot(worsegpu_client *client, const 
                                                  struct worsegpu_client_error *error);
 
 /* A part of a fake GPU's address range: how much of it is what, and whose allocation has most of it
- * (the number of the connection; 0: nobody's that this client may see). The rest is not reserved. */
+ * (the number of the connection; 0: nobody's that this client may see). The rest is not reserved.
+ */
 struct worsegpu_client_cell {
     uint64_t used;
     uint64_t free; /* without what is pending */

@@ -183,7 +183,6 @@ struct policy_operations {
     /* The largest free block: with free_bytes the external fragmentation. O(log n) or better, or
      * its comment says why not. NULL where the policy cannot fragment. */
     uint64_t (*largest_free)(const struct policy *policy);
-
 };
 
 struct policy {

@@ -8,10 +8,10 @@
 
 #include "base/bytes_text.h"
 #include "base/memory.h"
+#include "base/suggest.h"
 #include "client/cli/report.h"
 #include "client/cli/result.h"
 #include "client/cli/rule_table.h"
-#include "base/suggest.h"
 #include "proto/inject_words.h"
 
 enum {

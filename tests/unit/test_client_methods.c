@@ -53,8 +53,7 @@
     "\"max_allocators_per_connection\":8,\"max_live_allocations\":9,\"max_output_bytes\":10,"      \
     "\"max_trace_limit\":11}}"
 
-#define MAP                                                                                        \
-    "{\"from\":7,\"bytes\":100,\"cell_bytes\":50,\"cells\":[[1,2,3,4,5],[50,0,0,0,0]]}"
+#define MAP "{\"from\":7,\"bytes\":100,\"cell_bytes\":50,\"cells\":[[1,2,3,4,5],[50,0,0,0,0]]}"
 
 #define PEERS                                                                                      \
     "{\"clients\":[{\"client\":3,\"name\":null,\"user\":4,\"group\":5,\"process\":-1,"             \
