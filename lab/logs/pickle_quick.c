@@ -154,6 +154,8 @@ static inline const unsigned char *step(struct pickle *pickle, const unsigned ch
 
 void pickle_quick(struct pickle *pickle)
 {
+    if (!pickle->stack)
+        return; /* there is nothing yet, not even a place for it */
     const unsigned char *at = pickle->bytes.at;
     const unsigned char *end = pickle->bytes.end;
     const unsigned char *next = at;
