@@ -47,7 +47,7 @@ CURSES := $(shell pkg-config --libs-only-l ncursesw 2>/dev/null || echo -lncurse
 SOURCES_base := $(wildcard base/*.c)
 SOURCES_lib := $(wildcard lib/*.c lib/blocks/*.c lib/policies/*.c)
 SOURCES_console := $(wildcard console/*.c)
-SOURCES_lab := $(filter-out lab/main.c,$(wildcard lab/*.c lab/logs/*.c))
+SOURCES_lab := $(filter-out lab/main.c,$(wildcard lab/*.c lab/logs/*.c lab/shapes/*.c lab/cases/*.c))
 SOURCES_proto := $(wildcard proto/*.c)
 SOURCES_daemon := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SOURCES_client := $(wildcard client/*.c)
@@ -70,12 +70,13 @@ LIBRARIES := $(addprefix $(BUILD)/,$(foreach l,$(LIBRARY_NAMES),$(l).a $(l).so $
 tests_in = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/$(2)_*.c))
 UNIT_TESTS := $(call tests_in,unit,test)
 INTEGRATION_TESTS := $(call tests_in,integration,test)
+FAULT_TESTS := $(call tests_in,faults,test)
 THREAD_TESTS := $(foreach t,$(UNIT_TESTS),$(if $(findstring threads,$(notdir $(t))),$(t)))
 BENCHES := $(call tests_in,bench,bench)
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_TESTS := $(FUZZ_TARGETS:%=$(BUILD)/tests/fuzz/%)
 PAPER_TESTS := $(wildcard tests/papers/*.sh)
-ALL_TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS) $(FUZZ_TESTS)
+ALL_TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS) $(FAULT_TESTS) $(FUZZ_TESTS)
 
 # V=1 shows the commands themselves.
 ifdef V
@@ -193,7 +194,7 @@ $(foreach l,$(LIBRARY_NAMES),$(eval $(call library,$(l))))
 FORCE:
 
 # Tests. A test may use any internal: it is linked with all folders' archives.
-TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/support/% tests/fuzz/replay.c,$(wildcard tests/*/*.c)))
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/support/% tests/fuzz/replay.c tests/faults/interposer.c,$(wildcard tests/*/*.c)))
 # A fuzz target has no main: here it gets one that runs it over its corpus.
 $(FUZZ_TESTS): REPLAY := $(BUILD)/obj/tests/fuzz/replay.o
 $(FUZZ_TESTS): $(BUILD)/obj/tests/fuzz/replay.o
@@ -202,6 +203,14 @@ $(TEST_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/support.
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(REPLAY) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		-lcmocka -luv -lcjson -linih -lz -lsystemd $(CURSES) -lm
+
+# What some tests load into a program, always a plain build.
+INTERPOSER := $(BUILD)/tests/faults/interposer.so
+$(INTERPOSER): tests/faults/interposer.c tests/faults/interposer.h | $(PACKAGES)
+	$(note) link $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) -O2 -shared -o $@ $<
+$(FAULT_TESTS): | $(INTERPOSER)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
@@ -296,10 +305,10 @@ fuzz: ## feed mutated files to each reader of foreign data for TIME (60) seconds
 		{ tail -n 40 "$(BUILD)/fuzz/@.log"; echo "@: failed"; exit 1; }'
 .PHONY: fuzz-programs
 fuzz-programs: $(FUZZ_TARGETS:%=$(BUILD)/%)
-$(FUZZ_TARGETS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
+$(FUZZ_TARGETS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/support.a $(ARCHIVES)
 	$(note) link $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		-luv -lcjson -linih -lz $(CURSES) -lm
+		-lcmocka -luv -lcjson -linih -lz -lsystemd $(CURSES) -lm
 
 WORSEGPU_SHARED ?= ../shared
 acceptance: ## the acceptance scripts of WORSEGPU_SHARED (default ../shared), where they are

@@ -4,8 +4,10 @@
  * All is exact: byte counts never pass through a rounded decimal, and no locale has a say. */
 #include "base/bytes_text.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,4 +220,15 @@ void bytes_to_text(uint64_t bytes, bool negative, char text[BYTES_TEXT_SIZE])
         text[length++] = '-';
     length += write_tenths(tenths, text + length);
     memcpy(text + length, units[unit], sizeof(units[unit]));
+}
+
+void bytes_to_exact_text(uint64_t bytes, char text[BYTES_TEXT_SIZE])
+{
+    static const char *const NAMES[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (unit + 1 < sizeof(NAMES) / sizeof(NAMES[0]) && bytes >= 1024 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, BYTES_TEXT_SIZE, "%" PRIu64 "%s", bytes, NAMES[unit]);
 }

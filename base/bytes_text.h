@@ -30,4 +30,8 @@ bool number_from_text(const char *text, double *number);
  * (golden/format-bytes.json). The magnitude is `bytes`; `negative` puts a minus sign before it. */
 void bytes_to_text(uint64_t bytes, bool negative, char text[BYTES_TEXT_SIZE]);
 
+/* Writes a byte count so that bytes_from_text reads it back exactly: with the largest unit up to
+ * TiB of which it is a whole number: "2MiB", "1000", "0". */
+void bytes_to_exact_text(uint64_t bytes, char text[BYTES_TEXT_SIZE]);
+
 #endif

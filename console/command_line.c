@@ -86,6 +86,7 @@ static int set_value(struct reader *reader, size_t option, const char *value)
         line->values[option].text = value;
         break;
     case COMMAND_OPTION_TEXTS:
+        line->text_options[line->text_count] = option;
         line->texts[line->text_count++] = value;
         break;
     case COMMAND_OPTION_COUNT:
@@ -187,12 +188,12 @@ static int check_operands(struct reader *reader)
 }
 
 int command_line_read(struct command_line *line, const struct command_table *table, int argc,
-                      char **argv, const char **operands, const char **texts)
+                      char **argv, const char **operands, const char **texts, size_t *text_options)
 {
     struct reader reader = {.line = line, .table = table, .argc = argc, .argv = argv};
     bool only_operands = false;
     *line = (struct command_line){
-        .command = table->command_count, .operands = operands, .texts = texts};
+        .command = table->command_count, .operands = operands, .texts = texts, .text_options = text_options};
     for (reader.at = 1; reader.at < argc; reader.at++) {
         const char *typed = argv[reader.at];
         int status = 0;
@@ -208,6 +209,15 @@ int command_line_read(struct command_line *line, const struct command_table *tab
             return status;
     }
     return check_operands(&reader);
+}
+
+const char *command_line_text(const struct command_line *line, size_t option, size_t index)
+{
+    for (size_t i = 0; i < line->text_count; i++) {
+        if (line->text_options[i] == option && index-- == 0)
+            return line->texts[i];
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------------------ help */

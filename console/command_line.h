@@ -12,7 +12,7 @@
 enum command_option_type {
     COMMAND_OPTION_FLAG,
     COMMAND_OPTION_TEXT,
-    COMMAND_OPTION_TEXTS, /* may be given several times; at most one option of a table is so */
+    COMMAND_OPTION_TEXTS, /* may be given several times */
     COMMAND_OPTION_COUNT, /* a whole number */
     COMMAND_OPTION_BYTES  /* 4096, 2MiB, 1.5GiB */
 };
@@ -55,7 +55,7 @@ struct command_table {
 };
 
 enum {
-    COMMAND_LINE_OPTIONS = 32,
+    COMMAND_LINE_OPTIONS = 64,
     COMMAND_LINE_COMMANDS = 32,
     COMMAND_LINE_PROBLEM_SIZE = 512
 };
@@ -70,16 +70,21 @@ struct command_line {
     } values[COMMAND_LINE_OPTIONS]; /* only those that are given count */
     const char **operands;
     size_t operand_count;
-    const char **texts; /* of the option that may be repeated, in order */
+    const char **texts; /* of the options that may be repeated, in order */
+    size_t *text_options; /* which option each is of */
     size_t text_count;
     char problem[COMMAND_LINE_PROBLEM_SIZE];
     char advice[COMMAND_LINE_PROBLEM_SIZE];
 };
 
-/* Reads argv[1] and on. `operands` and `texts` have room for argc texts each. 0, or 1 with
- * `problem` and `advice`; the options before the mistake are read then. */
+/* Reads argv[1] and on. `operands`, `texts` and `text_options` have room for argc items each. 0, or
+ * 1 with `problem` and `advice`; the options before the mistake are read then. */
 int command_line_read(struct command_line *line, const struct command_table *table, int argc,
-                      char **argv, const char **operands, const char **texts);
+                      char **argv, const char **operands, const char **texts,
+                      size_t *text_options);
+
+/* The text with number `index`, from 0, of an option that may be repeated; NULL after the last. */
+const char *command_line_text(const struct command_line *line, size_t option, size_t index);
 
 static inline bool command_line_has(const struct command_line *line, size_t option)
 {

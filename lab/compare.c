@@ -30,6 +30,11 @@ enum {
     USUAL_COUNT = sizeof(USUAL) / sizeof(USUAL[0])
 };
 
+const char *compare_usual(size_t index)
+{
+    return index < USUAL_COUNT ? USUAL[index] : NULL;
+}
+
 static int measure_rows(struct comparison *comparison)
 {
     struct lab *lab = comparison->lab;

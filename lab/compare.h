@@ -20,7 +20,6 @@ struct compare_row {
     uint64_t capacity_bytes;  /* of the device that it was measured on */
     uint64_t peak_reserved;
     uint64_t smallest_device; /* 0: not searched, or none is large enough */
-    uint64_t search_runs;
     uint64_t device_calls;
     uint64_t retries;
     uint64_t ooms;
@@ -51,6 +50,10 @@ struct comparison {
     size_t row; /* under work: for the progress line */
     double done;
 };
+
+/* What is compared unless --policy says otherwise: the usual line-up by index, NULL after the last.
+ */
+const char *compare_usual(size_t index);
 
 /* Fills in one row, whose `text` is given. Policies and knobs that are refused make it impossible,
  * which is no failure. log_status. */

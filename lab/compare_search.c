@@ -1,12 +1,12 @@
 /* The smallest device on which a policy serves a whole recording, and how long an operation takes;
- * see compare.h. Both replay without looking. */
+ * see compare.h. Both replay without looking. The search is fit's. */
 #include <time.h>
 
 #include "base/memory.h"
 #include "lab/compare.h"
+#include "lab/fit_search.h"
 
 enum {
-    MOST_RUNS = 80,
     CHUNK_EVENTS = 4096,      /* decoded before the clock starts */
     ENOUGH_NS = 50 * 1000000, /* of measured time */
     MOST_PASSES = 20
@@ -15,95 +15,24 @@ enum {
 /* ------------------------------------------------------------------------------ the smallest
  * device */
 
-/* Replays until the first refusal. 1: all was served (the peak of what was reserved in *peak, if
- * that is wanted); 0: not; negative: log_status. */
-static int serves_all(const struct comparison *comparison, struct replay *replay, uint64_t *peak)
+static void show(void *context)
 {
-    struct events_walk *walk;
-    struct event event;
-    enum replay_result result = REPLAY_OTHER;
-    struct policy_placement placement;
-    uint64_t scanned;
-    int status = events_walk_begin(comparison->events, &walk);
-    if (status != LOG_FINE)
-        return status;
-    while (result != REPLAY_REFUSED && (status = events_walk_next(walk, &event)) == LOG_FINE) {
-        if (replay_event(replay, &event, &result, &placement, &scanned) != WORSEGPU_OK) {
-            status = LOG_NO_MEMORY;
-            break;
-        }
-        struct policy_measures now = {0};
-        if (peak && event.operation == LOG_ALLOCATE) {
-            replay_operations(replay)->measure(replay_policy(replay), &now);
-            *peak = now.reserved_bytes > *peak ? now.reserved_bytes : *peak;
-        }
-    }
-    events_walk_end(walk);
-    if (status < 0)
-        return status;
-    return result != REPLAY_REFUSED;
-}
-
-/* The same on a device of so many bytes; one that the policy cannot have serves nothing. */
-static int try_device(struct comparison *comparison, struct compare_row *row, uint64_t bytes,
-                      uint64_t *peak)
-{
-    struct compare_row scratch = *row; /* for its problem */
-    struct replay *replay;
+    const struct comparison *comparison = context;
     lab_show_progress(comparison->lab, comparison->done);
-    row->search_runs++;
-    int status = compare_create(comparison, &scratch, bytes, &replay);
-    if (status != 0)
-        return status < 0 ? status : 0;
-    status = serves_all(comparison, replay, peak);
-    replay_destroy(replay);
-    return status;
-}
-
-/* A device that suffices, at or above what the policy takes without a limit. 1 with *enough, 0:
- * none, negative: log_status. */
-static int find_enough(struct comparison *comparison, struct compare_row *row, uint64_t floor,
-                       uint64_t *enough)
-{
-    uint64_t peak = row->peak_reserved;
-    int status = row->ooms == 0;
-    if (row->capacity_bytes != row->unlimited_bytes) {
-        peak = 0;
-        status = try_device(comparison, row, row->unlimited_bytes, &peak);
-    }
-    if (status != 1)
-        return status;
-    for (*enough = peak > floor ? peak : floor; *enough < row->unlimited_bytes; *enough *= 2) {
-        status = try_device(comparison, row, *enough, NULL);
-        if (status != 0)
-            return status;
-    }
-    *enough = row->unlimited_bytes;
-    return 1;
 }
 
 int compare_search(struct comparison *comparison, struct compare_row *row)
 {
-    uint64_t floor = comparison->facts->peak_bytes;
-    uint64_t enough;
-    if (floor == 0)
-        return LOG_FINE;
-    int status = find_enough(comparison, row, floor, &enough);
-    if (status != 1)
-        return status;
-    uint64_t too_small = floor - 1;
-    while (enough - too_small > 1 && row->search_runs < MOST_RUNS) {
-        uint64_t middle = too_small + (enough - too_small) / 2;
-        status = try_device(comparison, row, middle, NULL);
-        if (status < 0)
-            return status;
-        if (status == 1)
-            enough = middle;
-        else
-            too_small = middle;
-    }
-    row->smallest_device = enough;
-    return LOG_FINE;
+    const struct fit_subject subject = {.memory = comparison->lab->memory,
+                                        .events = comparison->events,
+                                        .policy = row->text,
+                                        .seed = comparison->seed,
+                                        .tick = show,
+                                        .tick_context = comparison};
+    struct fit_answer answer;
+    int status = fit_search(&subject, row->unlimited_bytes, false, &answer);
+    row->smallest_device = answer.smallest;
+    return status;
 }
 
 /* ------------------------------------------------------------------------------ time */

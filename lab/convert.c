@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "lab/lab.h"
 #include "lab/number_map.h"
+#include "lab/trace_line.h"
 
 enum {
     PIECE_BYTES = 64 * 1024 /* written at a time */
@@ -27,26 +28,6 @@ struct converting {
     uint64_t *stream_of;       /* of the live allocations, by slot, as in the recording */
     size_t slots;
 };
-
-static const char *word_of(enum log_operation operation)
-{
-    switch (operation) {
-    case LOG_ALLOCATE:
-        return "allocate";
-    case LOG_FREE:
-        return "free";
-    case LOG_REFUSED:
-        return "allocate_failed";
-    case LOG_RECORD_STREAM:
-        return "record_stream";
-    case LOG_EVENT_DONE:
-        return "event_done";
-    case LOG_EMPTY_CACHE:
-        return "empty_cache";
-    default:
-        return NULL; /* what the recorded allocator did by itself */
-    }
-}
 
 /* A stream is told where it is not the usual one: 0, in a free that of its allocation. */
 static bool tells_stream(const struct converting *converting, const struct event *event)
@@ -91,34 +72,27 @@ static uint64_t time_of(struct converting *converting, const struct event *event
 }
 
 static int write_event(struct converting *converting, struct json_writer *writer,
-                       const struct event *event, const char *word)
+                       const struct event *event)
 {
     uint64_t stream;
     if (number_stream(converting, event, &stream) != LOG_FINE)
         return LOG_NO_MEMORY;
-    json_writer_begin_object(writer);
-    json_writer_member_text(writer, "operation", word);
-    if (event->id != 0)
-        json_writer_member_u64(writer, "allocation_id", event->id);
-    if (event->operation == LOG_ALLOCATE || event->operation == LOG_REFUSED)
-        json_writer_member_u64(writer, "requested_bytes", event->bytes);
-    if (event->operation == LOG_EVENT_DONE && event->bytes != UINT64_MAX)
-        json_writer_member_u64(writer, "count", event->bytes);
-    if (event->newest)
-        json_writer_member_bool(writer, "newest", true);
-    if (event->before)
-        json_writer_member_bool(writer, "before", true);
-    json_writer_member_u64(writer, "sequence", ++converting->written);
-    if (converting->facts->log.times)
-        json_writer_member_u64(writer, "time_us", time_of(converting, event));
-    if (tells_stream(converting, event))
-        json_writer_member_u64(writer, "stream", stream);
-    if (event->alignment != 0)
-        json_writer_member_u64(writer, "alignment", event->alignment);
-    if (event->upper)
-        json_writer_member_bool(writer, "upper", true);
-    json_writer_end_object(writer);
-    json_writer_newline(writer);
+    converting->written++;
+    const struct trace_line line = {
+        .operation = event->operation,
+        .id = event->id,
+        .bytes = event->bytes,
+        .sequence = converting->written,
+        .time_us = time_of(converting, event),
+        .stream = stream,
+        .alignment = event->alignment,
+        .timed = converting->facts->log.times,
+        .tells_stream = tells_stream(converting, event),
+        .newest = event->newest,
+        .before = event->before,
+        .upper = event->upper,
+    };
+    trace_line_write(writer, &line);
     if (event->operation == LOG_ALLOCATE)
         converting->stream_of[event->slot] = event->stream;
     return writer->failure == JSON_WRITER_FINE ? LOG_FINE : LOG_NO_MEMORY;
@@ -140,12 +114,11 @@ static int write_events(struct converting *converting, struct events_walk *walk)
     int status;
     lab_begin_json(converting->lab, &writer);
     while ((status = events_walk_next(walk, &event)) == LOG_FINE && converting->failure == 0) {
-        const char *word = word_of(event.operation);
-        if (!word) {
-            converting->left_out++;
+        if (!trace_line_word(event.operation)) {
+            converting->left_out++; /* what the recorded allocator did by itself */
             continue;
         }
-        if (write_event(converting, &writer, &event, word) != LOG_FINE) {
+        if (write_event(converting, &writer, &event) != LOG_FINE) {
             json_writer_release(&writer);
             return LOG_NO_MEMORY;
         }
@@ -209,13 +182,6 @@ static int print_summary(const struct converting *converting)
     return LAB_FINE;
 }
 
-static int say_not_written(struct lab *lab, const char *name, int failure)
-{
-    char problem[512];
-    snprintf(problem, sizeof(problem), "cannot write %.300s: %s", name, strerrordesc_np(failure));
-    return lab_error(lab, LAB_FILE, "no_file", problem);
-}
-
 static int convert(struct lab *lab, const struct events *events, FILE *to, const char *name)
 {
     struct converting converting = {.lab = lab, .facts = events_facts(events), .to = to};
@@ -227,10 +193,8 @@ static int convert(struct lab *lab, const struct events *events, FILE *to, const
     errno = 0;
     if (converting.failure == 0 && fflush(to) != 0)
         converting.failure = errno != 0 ? errno : EIO;
-    if (converting.failure == EPIPE && !name)
-        return LAB_BAD; /* the reader went away and knows it */
     if (converting.failure != 0)
-        return say_not_written(lab, name ? name : "standard output", converting.failure);
+        return lab_not_written(lab, name, converting.failure);
     return print_summary(&converting);
 }
 
@@ -250,9 +214,9 @@ int perform_convert(struct lab *lab)
     if (to)
         status = convert(lab, events, to, name);
     else
-        status = say_not_written(lab, name, errno);
+        status = lab_not_written(lab, name, errno);
     if (named && to && fclose(to) != 0 && status == LAB_FINE)
-        status = say_not_written(lab, name, errno);
+        status = lab_not_written(lab, name, errno);
     events_release(events);
     return status;
 }

@@ -81,16 +81,22 @@ int lab_main(int argc, char **argv, const struct worsegpu_memory *memory, FILE *
     int status;
     output_init(&lab.output, out, errors);
     size_t room = argc > 0 ? (size_t)argc : 1;
-    const char **texts = memory_allocate_array(memory, 2 * room, sizeof(*texts));
+    struct words {
+        const char *operand;
+        const char *text;
+        size_t option;
+    };
+    const char **texts = memory_allocate_array(memory, room, sizeof(struct words));
     if (!texts)
         return finish(&lab, lab_no_memory(&lab));
-    int problem = command_line_read(&lab.line, lab_table(), argc, argv, texts, texts + room);
+    int problem = command_line_read(&lab.line, lab_table(), argc, argv, texts, texts + room,
+                                    (size_t *)(texts + 2 * room));
     lab.output.json = lab_has(&lab, LAB_OPTION_json);
     if (problem != 0)
         status = lab_usage(&lab, lab.line.problem, lab.line.advice);
     else
         status = dispatch(&lab);
     status = finish(&lab, status);
-    memory_release_array(memory, texts, 2 * room, sizeof(*texts));
+    memory_release_array(memory, texts, room, sizeof(struct words));
     return status;
 }

@@ -58,6 +58,9 @@ static inline bool lab_has(const struct lab *lab, enum lab_option option)
 int lab_usage(struct lab *lab, const char *problem, const char *advice);
 int lab_error(struct lab *lab, enum lab_exit exit, const char *kind, const char *problem);
 int lab_no_memory(struct lab *lab);
+/* A file that could not be opened for writing, or written; `failure` is an errno. `name` NULL is
+ * standard output, where a reader that went away is told nothing more. */
+int lab_not_written(struct lab *lab, const char *name, int failure);
 /* Of reading a log: status is a log_status that is not LOG_FINE. */
 int lab_log_error(struct lab *lab, const char *name, int status, const struct log_problem *problem);
 /* The same as a sentence, without printing; the exit status. */

@@ -1,10 +1,12 @@
-/* list: the policies with their knobs, and the formats, as the tables have them. */
+/* list: the policies with their knobs, and the formats, as the tables have them; shapes and cases
+ * are list_stories.c's. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes_text.h"
 #include "console/table.h"
 #include "lab/lab.h"
+#include "lab/list_stories.h"
 #include "lib/policy.h"
 
 static const char *type_word(enum knob_type type)
@@ -28,26 +30,14 @@ static const char *type_word(enum knob_type type)
 
 /* ------------------------------------------------------------------------------ as text */
 
-/* A byte count as it can be typed: with a unit where that is exact. */
-static void exact_bytes(uint64_t bytes, char text[BYTES_TEXT_SIZE])
-{
-    static const char *const UNITS[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    size_t unit = 0;
-    while (unit < 4 && bytes >= 1024 && bytes % 1024 == 0) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(text, BYTES_TEXT_SIZE, "%" PRIu64 "%s", bytes, UNITS[unit]);
-}
-
 static void range_text(const struct policy_knob *knob, char text[256])
 {
     char least[BYTES_TEXT_SIZE];
     char most[BYTES_TEXT_SIZE];
     switch (knob->type) {
     case KNOB_BYTES:
-        exact_bytes(knob->minimum, least);
-        exact_bytes(knob->maximum, most);
+        bytes_to_exact_text(knob->minimum, least);
+        bytes_to_exact_text(knob->maximum, most);
         snprintf(text, 256, "%s to %s", least, most);
         break;
     case KNOB_COUNT:
@@ -190,26 +180,58 @@ static void write_formats(struct json_writer *writer)
     json_writer_end_array(writer);
 }
 
+/* ------------------------------------------------------------------------------ the command */
+
+struct listing {
+    const char *name;
+    int (*print)(struct lab *lab);
+    void (*write)(struct json_writer *writer);
+};
+
+static const struct listing LISTINGS[] = {
+    {"policies", print_policies, write_policies},
+    {"formats", print_formats, write_formats},
+    {"shapes", list_print_shapes, list_write_shapes},
+    {"cases", list_print_cases, list_write_cases},
+};
+
+enum {
+    LISTING_COUNT = sizeof(LISTINGS) / sizeof(LISTINGS[0])
+};
+
+static int print_listings(struct lab *lab, const char *what)
+{
+    int status = LAB_FINE;
+    for (size_t i = 0; i < LISTING_COUNT && status == LAB_FINE; i++) {
+        if (what && strcmp(what, LISTINGS[i].name) != 0)
+            continue;
+        if (!what && i > 0)
+            output_text(&lab->output, "\n");
+        status = LISTINGS[i].print(lab);
+    }
+    return status;
+}
+
+static int write_listings(struct lab *lab, const char *what)
+{
+    struct json_writer writer;
+    lab_begin_json(lab, &writer);
+    json_writer_begin_object(&writer);
+    for (size_t i = 0; i < LISTING_COUNT; i++)
+        if (!what || strcmp(what, LISTINGS[i].name) == 0)
+            LISTINGS[i].write(&writer);
+    json_writer_end_object(&writer);
+    return lab_print_json(lab, &writer);
+}
+
 int perform_list(struct lab *lab)
 {
     const char *what = lab->line.operand_count > 0 ? lab->line.operands[0] : NULL;
-    bool policies = !what || strcmp(what, "policies") == 0;
-    bool formats = !what || strcmp(what, "formats") == 0;
-    if (!policies && !formats)
-        return lab_usage(lab, "list knows policies and formats", "try: worsegpu-lab list policies");
-    if (lab->output.json) {
-        struct json_writer writer;
-        lab_begin_json(lab, &writer);
-        json_writer_begin_object(&writer);
-        if (policies)
-            write_policies(&writer);
-        if (formats)
-            write_formats(&writer);
-        json_writer_end_object(&writer);
-        return lab_print_json(lab, &writer);
-    }
-    int status = policies ? print_policies(lab) : LAB_FINE;
-    if (policies && formats)
-        output_text(&lab->output, "\n");
-    return status == LAB_FINE && formats ? print_formats(lab) : status;
+    size_t known = 0;
+    while (what && known < LISTING_COUNT && strcmp(what, LISTINGS[known].name) != 0)
+        known++;
+    if (known == LISTING_COUNT)
+        return lab_usage(lab, "list knows policies, formats, shapes and cases",
+                         "try: worsegpu-lab list policies");
+    return lab->output.json ? write_listings(lab, what) : print_listings(lab, what);
 }

@@ -1,5 +1,6 @@
 /* What the commands of worsegpu-lab share: errors, progress, reading the log, JSON and numbers; see
  * lab.h. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -62,6 +63,16 @@ int lab_usage(struct lab *lab, const char *problem, const char *advice)
 int lab_no_memory(struct lab *lab)
 {
     return lab_error(lab, LAB_MEMORY, "no_memory", "there is not enough memory");
+}
+
+int lab_not_written(struct lab *lab, const char *name, int failure)
+{
+    char problem[PROBLEM_SIZE];
+    if (failure == EPIPE && !name)
+        return LAB_BAD;
+    snprintf(problem, sizeof(problem), "cannot write %.300s: %s", name ? name : "standard output",
+             strerrordesc_np(failure));
+    return lab_error(lab, LAB_FILE, "no_file", problem);
 }
 
 enum lab_exit lab_log_exit(int status)

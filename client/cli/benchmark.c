@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/bytes_text.h"
+#include "base/demo_steps.h"
 #include "client/cli/report.h"
 #include "client/cli/workload.h"
 
@@ -34,7 +35,7 @@ static uint64_t requested_bytes(const struct workload_options *options)
 {
     uint64_t sum = 0;
     for (uint64_t step = 1; step <= options->steps; step++)
-        sum += workload_bytes(step);
+        sum += demo_steps_bytes(step);
     return sum;
 }
 

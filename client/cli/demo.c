@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/bytes_text.h"
+#include "base/demo_steps.h"
 #include "client/cli/report.h"
 #include "client/cli/workload.h"
 
@@ -30,7 +31,7 @@ static bool print_row(void *context, const struct workload_step *step)
     char reserved[BYTES_TEXT_SIZE];
     char gpu_free[BYTES_TEXT_SIZE];
     char percent[32];
-    bytes_to_text(workload_bytes(step->step), false, requested);
+    bytes_to_text(demo_steps_bytes(step->step), false, requested);
     bytes_to_text(step->allocation.reserved_bytes, false, reserved);
     bytes_to_text(step->snapshot.gpu_free, false, gpu_free);
     snprintf(percent, sizeof(percent), "%.1f%%", step->snapshot.fragmentation * 100.0);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/demo_steps.h"
 #include "client/cli/own_daemon.h"
 #include "client/cli/report.h"
 
@@ -15,17 +16,6 @@ enum {
     STEPS_AHEAD = 64,         /* steps sent ahead of their answers, when each is looked at */
     LINE_ROOM = 160           /* longest request made here */
 };
-
-uint64_t workload_bytes(uint64_t step)
-{
-    return step * 7919 % (UINT64_C(2) * 1024 * 1024) + 4096;
-}
-
-uint64_t workload_frees(uint64_t step, uint64_t freed)
-{
-    uint64_t live = step - freed;
-    return live > 3 && step % 3 == 0 ? freed + 1 : 0;
-}
 
 void workload_sleep(double seconds)
 {
@@ -122,7 +112,7 @@ static uint64_t count_freed(uint64_t steps)
 {
     uint64_t freed = 0;
     for (uint64_t step = 1; step <= steps; step++)
-        freed = workload_frees(step, freed) > 0 ? freed + 1 : freed;
+        freed = demo_steps_frees(step, freed) > 0 ? freed + 1 : freed;
     return freed;
 }
 
@@ -133,7 +123,7 @@ static int queue_step(worsegpu_client *client, const char *name, uint64_t step, 
 {
     char line[LINE_ROOM];
     char *out = put_text(line, "{\"method\":\"allocate\",\"params\":{\"requested_bytes\":");
-    out = put_number(out, workload_bytes(step));
+    out = put_number(out, demo_steps_bytes(step));
     if (step <= tagged) {
         out = put_text(out, ",\"tag\":\"t");
         out = put_number(out, step);
@@ -143,7 +133,7 @@ static int queue_step(worsegpu_client *client, const char *name, uint64_t step, 
     out = put_text(out, name);
     out = put_text(out, "\"}}");
     int status = worsegpu_client_queue_line(client, line, (size_t)(out - line), error);
-    uint64_t oldest = workload_frees(step, *freed);
+    uint64_t oldest = demo_steps_frees(step, *freed);
     if (status != WORSEGPU_CLIENT_OK || oldest == 0)
         return status;
     *freed = oldest;
@@ -213,9 +203,9 @@ static int queue_asking(worsegpu_client *client, const char *name, uint64_t step
     char params[LINE_ROOM];
     snprintf(params, sizeof(params),
              "{\"requested_bytes\":%" PRIu64 ",\"tag\":\"t%" PRIu64 "\",\"allocator\":\"%s\"}",
-             workload_bytes(step), step, name);
+             demo_steps_bytes(step), step, name);
     int status = worsegpu_client_queue(client, "allocate", params, error);
-    uint64_t oldest = workload_frees(step, *freed);
+    uint64_t oldest = demo_steps_frees(step, *freed);
     if (status == WORSEGPU_CLIENT_OK && oldest > 0) {
         *freed = oldest;
         snprintf(params, sizeof(params), "{\"tag\":\"t%" PRIu64 "\",\"allocator\":\"%s\"}", oldest,
@@ -234,7 +224,7 @@ static int receive_step(worsegpu_client *client, struct workload_step *step, uin
     int status = worsegpu_client_receive(client, error);
     if (status == WORSEGPU_CLIENT_OK)
         status = worsegpu_client_read_allocation(client, &step->allocation, error);
-    uint64_t oldest = workload_frees(step->step, *freed);
+    uint64_t oldest = demo_steps_frees(step->step, *freed);
     if (status == WORSEGPU_CLIENT_OK && oldest > 0) {
         *freed = oldest;
         status = worsegpu_client_receive(client, error);

@@ -1,6 +1,5 @@
-/* The workload of demo and benchmark, in a private allocator of whatever daemon answers: for step i
- * from 1 a request of (7919 * i mod 2 MiB) + 4096 bytes; then, when more than three are live and i
- * is a multiple of three, the oldest is freed. Nothing is freed at the end. */
+/* The workload of demo and benchmark (base/demo_steps.h), in a private allocator of whatever daemon
+ * answers. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -11,13 +10,6 @@
  * else *status is the exit status. The program may be replaced by a daemon that runs it again. */
 bool workload_begin(struct cli *cli, enum command command, struct workload_options *options,
                     worsegpu_client **client, int *status);
-
-/* Bytes asked for in a step. */
-uint64_t workload_bytes(uint64_t step);
-
-/* The number of the allocation that a step frees, 0 for none; `freed` is how many were freed
- * before. */
-uint64_t workload_frees(uint64_t step, uint64_t freed);
 
 /* Makes a private allocator. As worsegpu_client_open. */
 int workload_open(worsegpu_client *client, const char *name, const char *policy, uint64_t capacity,

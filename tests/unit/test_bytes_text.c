@@ -285,9 +285,36 @@ static void test_a_tie_in_the_last_decimal_goes_to_even(void **state)
     assert_shown(1024 + 257, false, "1.3 KiB");
 }
 
+static void test_an_exact_text_is_read_back_as_the_same_count(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } counts[] = {{0, "0"},
+                  {1000, "1000"},
+                  {1023, "1023"},
+                  {1024, "1KiB"},
+                  {1025, "1025"},
+                  {2097152, "2MiB"},
+                  {11725176832, "11182MiB"},
+                  {UINT64_C(1) << 40, "1TiB"},
+                  {UINT64_C(1) << 52, "4096TiB"},
+                  {UINT64_MAX, "18446744073709551615"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        char text[BYTES_TEXT_SIZE];
+        uint64_t bytes = 7;
+        bytes_to_exact_text(counts[i].bytes, text);
+        assert_string_equal(text, counts[i].text);
+        assert_true(bytes_from_text(text, &bytes));
+        assert_int_equal(bytes, counts[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_exact_text_is_read_back_as_the_same_count),
         cmocka_unit_test(test_a_byte_count_without_unit_is_in_bytes),
         cmocka_unit_test(test_each_unit_is_a_power_of_1024_in_every_spelling),
         cmocka_unit_test(test_a_fraction_of_a_unit_is_read_exactly),

@@ -20,6 +20,7 @@ enum {
     OPTION_help,
     OPTION_name,
     OPTION_with,
+    OPTION_over,
     OPTION_count,
     OPTION_size,
     OPTIONS
@@ -34,6 +35,7 @@ static const struct command_option OPTION_TABLE[] = {
     {"help", COMMAND_OPTION_FLAG, "", "what it does"},
     {"name", COMMAND_OPTION_TEXT, "NAME", "its name"},
     {"with", COMMAND_OPTION_TEXTS, "THING", "with what"},
+    {"over", COMMAND_OPTION_TEXTS, "THING", "over what"},
     {"count", COMMAND_OPTION_COUNT, "N", "how many"},
     {"size", COMMAND_OPTION_BYTES, "SIZE", "how large"},
 };
@@ -43,6 +45,7 @@ static const struct command_entry COMMAND_TABLE[] = {
 };
 static const struct command_takes TAKES_TABLE[] = {
     {COMMAND_paint, OPTION_with},
+    {COMMAND_paint, OPTION_over},
     {COMMAND_paint, OPTION_count},
     {COMMAND_paint, OPTION_size},
     {COMMAND_look, OPTION_name},
@@ -66,6 +69,7 @@ struct typed {
     struct command_line line;
     const char *operands[MOST_WORDS];
     const char *texts[MOST_WORDS];
+    size_t text_options[MOST_WORDS];
     char words[MOST_WORDS][64];
 };
 
@@ -85,7 +89,8 @@ static int read_words(struct typed *typed, ...)
         argv[count] = typed->words[count];
     }
     va_end(list);
-    return command_line_read(&typed->line, &TABLE, count, argv, typed->operands, typed->texts);
+    return command_line_read(&typed->line, &TABLE, count, argv, typed->operands, typed->texts,
+                             typed->text_options);
 }
 
 static void refused(struct typed *typed, int status, const char *problem, const char *advice)
@@ -116,6 +121,21 @@ static void test_an_option_of_many_texts_keeps_all_in_order(void **state)
     assert_int_equal(typed.line.text_count, 2);
     assert_string_equal(typed.line.texts[0], "oil");
     assert_string_equal(typed.line.texts[1], "sand");
+}
+
+static void test_two_options_of_many_texts_are_told_apart(void **state)
+{
+    (void)state;
+    struct typed typed;
+    assert_int_equal(read_words(&typed, "paint", "--with", "oil", "--over=chalk", "north",
+                                "--with=sand", "--over", "dust", NULL),
+                     0);
+    assert_int_equal(typed.line.text_count, 4);
+    assert_string_equal(command_line_text(&typed.line, OPTION_with, 0), "oil");
+    assert_string_equal(command_line_text(&typed.line, OPTION_with, 1), "sand");
+    assert_null(command_line_text(&typed.line, OPTION_with, 2));
+    assert_string_equal(command_line_text(&typed.line, OPTION_over, 1), "dust");
+    assert_null(command_line_text(&typed.line, OPTION_name, 0));
 }
 
 static void test_after_two_dashes_all_are_operands(void **state)
@@ -200,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_and_operands_come_in_any_order),
         cmocka_unit_test(test_an_option_of_many_texts_keeps_all_in_order),
+        cmocka_unit_test(test_two_options_of_many_texts_are_told_apart),
         cmocka_unit_test(test_after_two_dashes_all_are_operands),
         cmocka_unit_test(test_what_is_mistyped_gets_the_nearest_real_word),
         cmocka_unit_test(test_values_that_are_wrong_are_told),
