@@ -192,8 +192,10 @@ int command_line_read(struct command_line *line, const struct command_table *tab
 {
     struct reader reader = {.line = line, .table = table, .argc = argc, .argv = argv};
     bool only_operands = false;
-    *line = (struct command_line){
-        .command = table->command_count, .operands = operands, .texts = texts, .text_options = text_options};
+    *line = (struct command_line){.command = table->command_count,
+                                  .operands = operands,
+                                  .texts = texts,
+                                  .text_options = text_options};
     for (reader.at = 1; reader.at < argc; reader.at++) {
         const char *typed = argv[reader.at];
         int status = 0;

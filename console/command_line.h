@@ -70,7 +70,7 @@ struct command_line {
     } values[COMMAND_LINE_OPTIONS]; /* only those that are given count */
     const char **operands;
     size_t operand_count;
-    const char **texts; /* of the options that may be repeated, in order */
+    const char **texts;   /* of the options that may be repeated, in order */
     size_t *text_options; /* which option each is of */
     size_t text_count;
     char problem[COMMAND_LINE_PROBLEM_SIZE];
@@ -80,8 +80,7 @@ struct command_line {
 /* Reads argv[1] and on. `operands`, `texts` and `text_options` have room for argc items each. 0, or
  * 1 with `problem` and `advice`; the options before the mistake are read then. */
 int command_line_read(struct command_line *line, const struct command_table *table, int argc,
-                      char **argv, const char **operands, const char **texts,
-                      size_t *text_options);
+                      char **argv, const char **operands, const char **texts, size_t *text_options);
 
 /* The text with number `index`, from 0, of an option that may be repeated; NULL after the last. */
 const char *command_line_text(const struct command_line *line, size_t option, size_t index);

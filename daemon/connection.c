@@ -307,9 +307,10 @@ struct hosted *connection_allocator(struct connection *connection, const char *n
 /* Notes when a line begins that does not end, and whether it could not be read on for a while. */
 static void watch_line(struct connection *connection, struct moment now)
 {
-    /* A delay reads nothing on either: the time for the line starts after it. */
+    /* While a line is delayed, or whole ones wait, nothing is read on either: the time for the line
+     * starts after that. */
     bool in_line = !connection->input_ended && !connection->broken && !connection->delayed.line &&
-                   framing_in_line(&connection->input);
+                   !connection->lines_wait && framing_in_line(&connection->input);
     if (in_line && !connection->in_line) {
         connection->line_since_ms = now.monotonic_ms;
         connection->held_up = false;
@@ -355,6 +356,19 @@ static uint64_t take_delayed(struct connection *connection, bool poor, struct mo
     return cost;
 }
 
+/* What framing_next says. Where a line has ended, the rest of one too long included, what comes
+ * after it has begun later: its time starts anew. */
+static enum framing_result next_line(struct connection *connection, const char **line,
+                                     size_t *length)
+{
+    bool discarded = connection->input.discarding;
+    enum framing_result result = framing_next(&connection->input, line, length);
+    if (result == FRAMING_LINE ||
+        (discarded && (result == FRAMING_TOO_LONG || !connection->input.discarding)))
+        connection->in_line = false;
+    return result;
+}
+
 /* Takes one line. false when none can be taken now. */
 static bool take_line(struct connection *connection, struct moment now)
 {
@@ -374,7 +388,7 @@ static bool take_line(struct connection *connection, struct moment now)
         spend(connection, take_delayed(connection, poor, now));
         return true;
     }
-    switch (framing_next(&connection->input, &line, &length)) {
+    switch (next_line(connection, &line, &length)) {
     case FRAMING_LINE:
         cost = dispatch_line(connection, line, length, poor, now);
         break;
@@ -400,6 +414,10 @@ static void run_lines(struct connection *connection, struct moment now)
     metrics_begin_burst(&connection->server->counts);
     while (connection->turn_left && !connection->broken && take_line(connection, now))
         ;
+    metrics_end_burst(&connection->server->counts);
+    /* When the last request of the turn was the last there was, nothing waits for another turn. */
+    if (connection->turn_left == 0 && !framing_has_bytes(&connection->input))
+        connection->lines_wait = false;
     if (!TAILQ_EMPTY(&connection->subscriptions))
         subscriptions_look_at_private(connection);
 }
@@ -480,7 +498,7 @@ void connection_expire(struct connection *connection, struct moment now)
     }
     /* While the client left its answers unread, its line was not read on either: the time starts
      * again. */
-    if (connection->held_up) {
+    if (connection->held_up || output_is_full(connection)) {
         connection->line_since_ms = now.monotonic_ms;
         connection->held_up = output_is_full(connection);
         return;

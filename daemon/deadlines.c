@@ -35,14 +35,27 @@ static uint64_t due_at(const struct stream *stream)
     return stream->watched == WAITS_FOR_DELAY && look < due ? look : due;
 }
 
+/* A line that has begun just now, after one that was watched: its place is behind all others. */
+static void keep_order(struct stream *stream)
+{
+    struct stream_list *list = watch_list(stream->transport, stream->watched);
+    if (stream->connection->line_since_ms < uv_now(stream->transport->loop))
+        return;
+    TAILQ_REMOVE(list, stream, watch_link);
+    TAILQ_INSERT_TAIL(list, stream, watch_link);
+}
+
 void stream_watch(struct stream *stream)
 {
     enum waiting_for what = connection_is_delayed(stream->connection) ? WAITS_FOR_DELAY
                             : connection_deadline_ms(stream->connection) != UINT64_MAX
                                 ? WAITS_FOR_LINE
                                 : WAITS_FOR_NOTHING;
-    if (what == stream->watched && what != WAITS_FOR_DELAY)
+    if (what == stream->watched && what != WAITS_FOR_DELAY) {
+        if (what == WAITS_FOR_LINE)
+            keep_order(stream);
         return;
+    }
     if (what != stream->watched) {
         stream_unwatch(stream);
         stream->watched = what;
@@ -108,13 +121,23 @@ static void expire_delays(struct transport *transport, struct moment now)
         deadlines_ring_at(transport, due);
 }
 
+/* The loop runs its timers before it reads. After a turn that came late, what was sent in time may
+ * not have been read yet: so what is due is looked for at the end of the turn. */
 static void on_deadline(uv_timer_t *timer)
 {
     struct transport *transport = timer->data;
+    transport->deadline_rung = true;
+    transport_keep_awake(transport);
+}
+
+void deadlines_end_turn(struct transport *transport)
+{
+    if (!transport->deadline_rung)
+        return;
     struct moment now = transport_now(transport);
+    transport->deadline_rung = false;
     expire_lines(transport, now);
     expire_delays(transport, now);
-    transport_keep_awake(transport);
 }
 
 void deadlines_init(struct transport *transport)

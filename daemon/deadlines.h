@@ -46,6 +46,9 @@ void deadlines_init(struct transport *transport);
 void stream_watch(struct stream *stream);
 void stream_unwatch(struct stream *stream);
 
+/* When all that was read in this turn has been looked after: ends what is due. */
+void deadlines_end_turn(struct transport *transport);
+
 /* Sees to it that the timer rings at this time or earlier. */
 void deadlines_ring_at(struct transport *transport, uint64_t due);
 

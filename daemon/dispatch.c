@@ -43,6 +43,7 @@ static uint64_t dispatch(struct connection *connection, const char *line, size_t
     enum request_result result = request_decode(&server->decoder, line, length, &request, &problem);
     if (result == REQUEST_EMPTY)
         return 0;
+    metrics_begin_request(&server->counts, request.method);
     struct call call = {
         .server = server, .connection = connection, .request = &request, .now = now, .cost = 1};
     reply_init(&call.reply, &connection->output, &request);

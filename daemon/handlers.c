@@ -7,6 +7,7 @@
 
 #include "base/version.h"
 #include "daemon/handlers_memory.h"
+#include "proto/json_pieces.h"
 
 enum {
     PAGE = 16,           /* events or allocations taken from the engine at a time */
@@ -307,24 +308,54 @@ static void write_telling(const struct worsegpu_event *event, struct json_writer
     }
 }
 
-/* What an allocator decided: the reference's keys in the reference's order. */
+enum {
+    /* Constant texts, numbers and names of the two templates below. */
+    DECISION_ROOM = 160 + 3 * JSON_PIECES_LONGEST_INTEGER,
+    WHEN_ROOM = 48 + 3 * JSON_PIECES_LONGEST_INTEGER
+};
+
+static char *write_named(char *at, const char *name)
+{
+    return JSON_PIECE(json_piece_text(at, name), "\"");
+}
+
+/* What an allocator decided: the reference's keys in the reference's order. A template, since every
+ * subscriber has it for every request. */
 static void write_decision(const struct worsegpu_event *event, struct json_writer *out)
 {
-    if (event->operation == WORSEGPU_ALLOCATE_FAILED) {
-        json_writer_member_text(out, "reason", worsegpu_reason_name(event->reason));
-        json_writer_member_u64(out, "requested_bytes", event->requested_bytes);
+    char *at = json_writer_room(out, DECISION_ROOM);
+    if (!at)
+        return;
+    bool failed = event->operation == WORSEGPU_ALLOCATE_FAILED;
+    if (failed) {
+        at = write_named(JSON_PIECE(at, ",\"reason\":\""), worsegpu_reason_name(event->reason));
+        at = json_piece_u64(JSON_PIECE(at, ",\"requested_bytes\":"), event->requested_bytes);
     } else {
-        json_writer_member_u64(out, "allocation_id", event->allocation_id);
+        at = json_piece_u64(JSON_PIECE(at, ",\"allocation_id\":"), event->allocation_id);
     }
     if (event->operation == WORSEGPU_ALLOCATE) {
-        json_writer_member_u64(out, "requested_bytes", event->requested_bytes);
-        json_writer_member_u64(out, "reserved_bytes", event->reserved_bytes);
+        at = json_piece_u64(JSON_PIECE(at, ",\"requested_bytes\":"), event->requested_bytes);
+        at = json_piece_u64(JSON_PIECE(at, ",\"reserved_bytes\":"), event->reserved_bytes);
     }
     if (event->operation == WORSEGPU_FREE)
-        json_writer_member_bool(out, "released", event->released);
-    json_writer_member_text(out, "device", worsegpu_device_name(event->device));
-    if (event->operation != WORSEGPU_ALLOCATE_FAILED && event->reason != WORSEGPU_NO_REASON)
-        json_writer_member_text(out, "reason", worsegpu_reason_name(event->reason));
+        at = event->released ? JSON_PIECE(at, ",\"released\":true")
+                             : JSON_PIECE(at, ",\"released\":false");
+    at = write_named(JSON_PIECE(at, ",\"device\":\""), worsegpu_device_name(event->device));
+    if (!failed && event->reason != WORSEGPU_NO_REASON)
+        at = write_named(JSON_PIECE(at, ",\"reason\":\""), worsegpu_reason_name(event->reason));
+    json_writer_wrote(out, at, true);
+}
+
+/* When it was and whose. */
+static void write_when(const struct worsegpu_event *event, struct json_writer *out)
+{
+    char *at = json_writer_room(out, WHEN_ROOM);
+    if (!at)
+        return;
+    at = json_piece_u64(JSON_PIECE(at, ",\"sequence\":"), event->sequence);
+    at = json_piece_u64(JSON_PIECE(at, ",\"time_us\":"), event->time_us);
+    at = json_piece_u64(JSON_PIECE(at, ",\"client\":"), event->client);
+    json_writer_wrote(out, at, true);
 }
 
 /* What a rule did. */
@@ -350,9 +381,7 @@ void write_event(const struct server *server, const struct peer *peer,
         write_telling(event, out);
     else
         write_decision(event, out);
-    json_writer_member_u64(out, "sequence", event->sequence);
-    json_writer_member_u64(out, "time_us", event->time_us);
-    json_writer_member_u64(out, "client", event->client);
+    write_when(event, out);
     if (event->tag_bytes && sees_texts_of(server, peer, event->user))
         json_writer_member_string(out, "tag", event->tag, event->tag_bytes);
     else if (event->tag_bytes)

@@ -3,23 +3,48 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/quota.h"
+#include "proto/json_pieces.h"
 
+enum {
+    /* Constant texts, numbers and names of the two templates below. */
+    PLACEMENT_ROOM = 160 + WORSEGPU_HANDLE_TEXT_SIZE + 5 * JSON_PIECES_LONGEST_INTEGER,
+    RELEASE_ROOM = 96
+};
+
+/* One after the other in a template, since nearly every answer has these. */
 void write_placement(const struct worsegpu_allocation *allocation, struct json_writer *out)
 {
-    char handle[WORSEGPU_HANDLE_TEXT_SIZE];
-    worsegpu_handle_to_text(&allocation->handle, handle);
-    json_writer_member_u64(out, "allocation_id", allocation->handle.allocation_id);
-    json_writer_member_text(out, "handle", handle);
-    json_writer_member_u64(out, "requested_bytes", allocation->requested_bytes);
-    json_writer_member_u64(out, "reserved_bytes", allocation->reserved_bytes);
-    json_writer_member_text(out, "device", worsegpu_device_name(allocation->device));
-    json_writer_member_i64(out, "block_index", allocation->block_index);
-    if (allocation->device == WORSEGPU_GPU)
-        json_writer_member_u64(out, "offset", allocation->offset);
-    else
-        json_writer_member_text(out, "reason", worsegpu_reason_name(allocation->reason));
+    char *at = json_writer_room(out, PLACEMENT_ROOM);
+    if (!at)
+        return;
+    at = JSON_PIECE(at, "\"allocation_id\":");
+    at = json_piece_u64(at, allocation->handle.allocation_id);
+    at = JSON_PIECE(at, ",\"handle\":\"");
+    worsegpu_handle_to_text(&allocation->handle, at);
+    at += strlen(at);
+    at = JSON_PIECE(at, "\",\"requested_bytes\":");
+    at = json_piece_u64(at, allocation->requested_bytes);
+    at = JSON_PIECE(at, ",\"reserved_bytes\":");
+    at = json_piece_u64(at, allocation->reserved_bytes);
+    if (allocation->device == WORSEGPU_GPU) {
+        at = JSON_PIECE(at, ",\"device\":\"gpu\",\"block_index\":");
+        at = json_piece_i64(at, allocation->block_index);
+        at = JSON_PIECE(at, ",\"offset\":");
+        at = json_piece_u64(at, allocation->offset);
+        json_writer_wrote(out, at, true);
+        return;
+    }
+    at = JSON_PIECE(at, ",\"device\":\"");
+    at = json_piece_text(at, worsegpu_device_name(allocation->device));
+    at = JSON_PIECE(at, "\",\"block_index\":");
+    at = json_piece_i64(at, allocation->block_index);
+    at = JSON_PIECE(at, ",\"reason\":\"");
+    at = json_piece_text(at, worsegpu_reason_name(allocation->reason));
+    at = JSON_PIECE(at, "\"");
+    json_writer_wrote(out, at, true);
 }
 
 /* Why the engine refused. */
@@ -74,6 +99,7 @@ static struct quota quota_of(const struct call *call)
         .client = &call->connection->account,
         .user = &call->connection->user->account,
         .host_capacity = call->hosted->host_capacity,
+        .which = "",
     };
     if (quota.host_capacity) {
         struct worsegpu_snapshot snapshot;
@@ -228,6 +254,20 @@ const struct answered *find_named_allocation(struct call *call, struct worsegpu_
     return NULL;
 }
 
+static void write_release(const struct worsegpu_release *release, struct json_writer *out)
+{
+    char *at = json_writer_room(out, RELEASE_ROOM);
+    if (!at)
+        return;
+    at = JSON_PIECE(at, "\"allocation_id\":");
+    at = json_piece_u64(at, release->allocation_id);
+    at = JSON_PIECE(at, ",\"device\":\"");
+    at = json_piece_text(at, worsegpu_device_name(release->device));
+    at = JSON_PIECE(at, "\",\"released\":");
+    at = release->released ? JSON_PIECE(at, "true") : JSON_PIECE(at, "false");
+    json_writer_wrote(out, at, true);
+}
+
 const struct answered *handle_free(struct call *call)
 {
     const struct request *request = call->request;
@@ -251,8 +291,6 @@ const struct answered *handle_free(struct call *call)
     if (call->reply.silent)
         return reply_nothing(&call->reply);
     reply_begin_result(&call->reply);
-    json_writer_member_u64(call->reply.out, "allocation_id", release.allocation_id);
-    json_writer_member_text(call->reply.out, "device", worsegpu_device_name(release.device));
-    json_writer_member_bool(call->reply.out, "released", release.released);
+    write_release(&release, call->reply.out);
     return reply_end_result(&call->reply);
 }

@@ -11,7 +11,7 @@
 #include "daemon/leases.h"
 
 enum {
-    LEASE_POOL_FIRST_CHUNK = 32,     /* leases */
+    LEASE_POOL_FIRST_CHUNK = 256,    /* leases: more than clients usually have in flight at once */
     LEASE_POOL_LARGEST_CHUNK = 65536 /* doubling up to this */
 };
 

@@ -280,7 +280,14 @@ static int run(struct program *program)
     program->log.journal = log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM"));
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is a failed write, not the end */
-    uv_loop_init(&program->loop);
+    int loop_status = uv_translate_sys_error(descriptors_probe());
+    if (loop_status == 0)
+        loop_status = uv_loop_init(&program->loop);
+    if (loop_status != 0) {
+        log_write(&program->log, LOG_LEVEL_ERROR, "cannot make an event loop: %s",
+                  uv_strerror(loop_status));
+        return EXIT_FAILED;
+    }
     memory_budget_init(&program->budget, memory_system(), program->options.max_memory_bytes);
     program->transport.loop = &program->loop;
     int status =

@@ -1,6 +1,10 @@
 /* What the daemon counts as it goes; see metrics_counts.h. */
 #include "daemon/metrics_counts.h"
 
+#include <stdbool.h>
+
+_Static_assert(METHODS <= UINT8_MAX, "a method fits into a byte of a group");
+
 static const struct {
     uint64_t most_ns;
     const char *seconds; /* canonical numbers of OpenMetrics 1.0.0 */
@@ -39,13 +43,42 @@ void metrics_begin_burst(struct metrics_counts *counts)
         counts->last_ns = counts->now_ns(counts->now_context);
 }
 
+static bool is_quick(enum method method)
+{
+    return method == METHOD_allocate || method == METHOD_free;
+}
+
+/* Enters the time since the last look at the clock, in equal parts, for all requests of the group.
+ */
+static void end_group(struct metrics_counts *counts)
+{
+    uint64_t now_ns = counts->now_ns(counts->now_context);
+    uint64_t each_ns = (now_ns - counts->last_ns) / counts->group_count;
+    for (size_t index = 0; index < counts->group_count; index++)
+        if (counts->group[index] < METHODS)
+            metrics_latency_add(&counts->latency[counts->group[index]], each_ns);
+    counts->last_ns = now_ns;
+    counts->group_count = 0;
+}
+
+void metrics_begin_request(struct metrics_counts *counts, enum method method)
+{
+    if (counts->group_count > 0 && !is_quick(method))
+        end_group(counts);
+}
+
 void metrics_count_request(struct metrics_counts *counts, enum method method)
 {
     counts->requests[method]++;
     if (!counts->now_ns)
         return;
-    uint64_t now_ns = counts->now_ns(counts->now_context);
-    if (method < METHODS)
-        metrics_latency_add(&counts->latency[method], now_ns - counts->last_ns);
-    counts->last_ns = now_ns;
+    counts->group[counts->group_count++] = (uint8_t)method;
+    if (counts->group_count == METRICS_GROUP || !is_quick(method))
+        end_group(counts);
+}
+
+void metrics_end_burst(struct metrics_counts *counts)
+{
+    if (counts->group_count > 0)
+        end_group(counts);
 }

@@ -1,12 +1,14 @@
 /* The metrics in a file, for the textfile collector of Prometheus' node exporter.
  *
  * It is written beside its place and then renamed over it, so that a reader finds a whole one or
- * none. All of that happens in libuv's threads, one step after the other: the loop waits for no
- * disk. What goes wrong is logged once until something else happens, and tried again the next time.
- * Lives as long as the daemon, whose memory holds the text meanwhile. */
+ * none. Each writing has a thread of its own: the loop waits for no disk. It is no thread of
+ * libuv's pool, since libuv ends the process when it cannot start one; here that is one more thing
+ * that can go wrong. What goes wrong is logged once until something else happens, and tried again
+ * the next time. Lives as long as the daemon, whose memory holds the text meanwhile. */
 #ifndef METRICS_FILE_H
 #define METRICS_FILE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,29 +18,17 @@
 #include "daemon/metrics_text.h"
 #include "daemon/transport.h"
 
-enum metrics_file_step {
-    METRICS_FILE_RESTS, /* until the timer comes */
-    METRICS_FILE_OPENS,
-    METRICS_FILE_SETS_MODE,
-    METRICS_FILE_WRITES,
-    METRICS_FILE_CLOSES,
-    METRICS_FILE_RENAMES,
-    METRICS_FILE_CLEANS, /* after a failure: what was begun goes */
-    METRICS_FILE_REMOVES /* at the end */
-};
-
 struct metrics_file {
     const struct transport *transport;
     const char *path; /* the option's; "" for no file: then nothing ever happens */
     char *beside;     /* where it is written, of beside_size bytes */
     size_t beside_size;
     uv_timer_t timer;
-    uv_fs_t request;
-    enum metrics_file_step step;
+    uv_async_t written; /* the thread has done its work */
+    pthread_t thread;
+    bool writing; /* there is a thread, which alone may use text and problem */
     struct metrics_text text;
-    size_t written; /* of the text */
-    uv_file descriptor;
-    int problem;   /* of this writing: a libuv error, 0 for none */
+    int problem;   /* of the last writing: a libuv error, 0 for none */
     int told;      /* the last problem that was logged, 0 when all is well */
     bool there;    /* it has been put in its place */
     bool stopping; /* it is to be removed */

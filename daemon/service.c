@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -92,26 +96,73 @@ void service_describe(const struct server *server, char text[SERVICE_STATUS_SIZE
              used_text, capacity_text);
 }
 
+/* A socket of which the manager has the other end, that never blocks. -1 when there is none. */
+static int open_manager(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t length = path ? strlen(path) : 0;
+    if (length < 2 || length >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
+        return -1;
+    memcpy(address.sun_path, path, length);
+    if (*path == '@')
+        address.sun_path[0] = '\0'; /* a name that is in no folder */
+    int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0)
+        return -1;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    if (connect(descriptor, (const struct sockaddr *)&address, size) == 0)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+/* Sends what a manager wants to hear. sd_notify(3) would wait for ever for one that does not listen
+ * any more; we wait so long at most. Whether it was sent. */
+static bool tell(const char *words, int wait_ms)
+{
+    int descriptor = open_manager();
+    if (descriptor < 0)
+        return false;
+    struct pollfd room = {.fd = descriptor, .events = POLLOUT};
+    ssize_t length = (ssize_t)strlen(words);
+    ssize_t sent = -1;
+    for (int tries = 0; tries < SERVICE_TRIES && sent < 0; tries++) {
+        sent = send(descriptor, words, (size_t)length, MSG_NOSIGNAL);
+        bool again = sent < 0 && (errno == EINTR || errno == EAGAIN);
+        if (!again || (errno == EAGAIN && poll(&room, 1, wait_ms) <= 0))
+            break;
+    }
+    close(descriptor);
+    return sent == length;
+}
+
+static const char ready[] = "READY=1";
+
 /* Sends the status line where it has changed. */
 static void send_status(struct service *service)
 {
-    char status[SERVICE_STATUS_SIZE];
+    static const char name[] = "STATUS=";
+    char words[sizeof(name) + SERVICE_STATUS_SIZE];
+    char *status = words + sizeof(name) - 1;
+    memcpy(words, name, sizeof(name));
     service_describe(service->server, status);
-    if (strcmp(status, service->status) == 0)
-        return;
-    memcpy(service->status, status, sizeof(status));
-    sd_notifyf(0, "STATUS=%s", status);
+    if (strcmp(status, service->status) != 0 && tell(words, 0))
+        memcpy(service->status, status, sizeof(service->status));
 }
 
 static void on_status(uv_timer_t *timer)
 {
-    send_status(timer->data);
+    struct service *service = timer->data;
+    if (!service->ready)
+        service->ready = tell(ready, 0);
+    send_status(service);
 }
 
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
-    sd_notify(0, "WATCHDOG=1");
+    tell("WATCHDOG=1", 0);
 }
 
 void service_init(struct service *service, uv_loop_t *loop, const struct server *server)
@@ -119,7 +170,8 @@ void service_init(struct service *service, uv_loop_t *loop, const struct server 
     uint64_t watchdog_us = 0;
     memset(service, 0, sizeof(*service));
     service->server = server;
-    service->notifies = sd_notify(0, "STATUS=starting") > 0;
+    service->notifies = getenv("NOTIFY_SOCKET") != NULL;
+    tell("STATUS=starting", SERVICE_WAIT_MS);
     if (sd_watchdog_enabled(0, &watchdog_us) > 0)
         service->watchdog_ms = watchdog_us / 2000 > 0 ? watchdog_us / 2000 : 1;
     uv_timer_init(loop, &service->watchdog);
@@ -131,7 +183,7 @@ void service_ready(struct service *service)
 {
     if (!service->notifies)
         return;
-    sd_notify(0, "READY=1");
+    service->ready = tell(ready, SERVICE_WAIT_MS);
     send_status(service);
     uv_timer_start(&service->status_timer, on_status, SERVICE_STATUS_MS, SERVICE_STATUS_MS);
     if (service->watchdog_ms > 0)
@@ -140,15 +192,18 @@ void service_ready(struct service *service)
 
 void service_reloading(struct service *service)
 {
-    if (service->notifies)
-        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, uv_hrtime() / 1000);
+    char words[64];
+    if (!service->notifies)
+        return;
+    snprintf(words, sizeof(words), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, uv_hrtime() / 1000);
+    tell(words, SERVICE_WAIT_MS);
 }
 
 void service_reloaded(struct service *service)
 {
     if (!service->notifies)
         return;
-    sd_notify(0, "READY=1");
+    service->ready = tell(ready, SERVICE_WAIT_MS);
     send_status(service);
 }
 
@@ -157,7 +212,7 @@ void service_stopping(struct service *service)
     if (!service->notifies)
         return;
     uv_timer_stop(&service->status_timer);
-    sd_notify(0, "STOPPING=1\nSTATUS=stopping");
+    tell("STOPPING=1\nSTATUS=stopping", SERVICE_WAIT_MS);
 }
 
 void service_close(struct service *service)

@@ -3,7 +3,8 @@
  * The manager is spoken to over $NOTIFY_SOCKET (sd_notify(3)); without one all of this does
  * nothing. The watchdog is fed by a timer of the loop itself, so that a loop that stands still is a
  * daemon that is restarted. The status line is what `systemctl status` shows; it is sent when it
- * changes, at most once a SERVICE_STATUS_MS. Lives as long as the daemon. */
+ * changes, at most once a SERVICE_STATUS_MS. A manager that has stopped listening holds nothing up.
+ * Lives as long as the daemon. */
 #ifndef SERVICE_H
 #define SERVICE_H
 
@@ -17,12 +18,15 @@
 
 enum {
     SERVICE_STATUS_MS = 1000,
+    SERVICE_WAIT_MS = 500, /* for a manager whose queue is full, with what it must hear */
+    SERVICE_TRIES = 8,     /* when others take the room, or a signal comes */
     SERVICE_STATUS_SIZE = 256
 };
 
 struct service {
     const struct server *server;
     bool notifies;        /* somebody listens */
+    bool ready;           /* and has been told that it is ready */
     uint64_t watchdog_ms; /* how often it is fed, half of what the manager waits; 0: never */
     uv_timer_t watchdog;
     uv_timer_t status_timer;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,19 @@ static int take_lock(struct socket_file *file, char message[SOCKET_MESSAGE_SIZE]
             close(lock);
             return 1;
         }
-        if (fstat(lock, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-            ours.st_ino == theirs.st_ino) {
+        bool known = fstat(lock, &ours) == 0;
+        bool there = known && stat(path, &theirs) == 0;
+        if (there && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
             file->lock = lock;
             return 0;
         }
-        close(lock);
+        if (!known || (!there && errno != ENOENT)) {
+            snprintf(message, SOCKET_MESSAGE_SIZE, "cannot look at the lock file %s: %s", path,
+                     strerror(errno));
+            close(lock);
+            return 1;
+        }
+        close(lock); /* it was removed, or is another one by now */
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "daemon/handlers.h"
+#include "proto/json_pieces.h"
 
 enum {
     EVENTS_AT_ONCE = 16,  /* taken from the engine at a time */
@@ -132,12 +133,12 @@ static struct subscription_page *page_for(struct server *server, const struct ho
 
 static void begin_line(struct json_writer *out, const struct hosted *hosted)
 {
-    json_writer_begin_object(out);
-    json_writer_member_text(out, "jsonrpc", "2.0");
-    json_writer_member_text(out, "method", "event");
-    json_writer_key(out, "params");
-    json_writer_begin_object(out);
-    json_writer_member_text(out, "allocator", hosted->name);
+    static const char head[] =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"allocator\":";
+    char *at = json_writer_room(out, sizeof(head) - 1);
+    if (at)
+        json_writer_wrote(out, JSON_PIECE(at, head), false);
+    json_writer_text(out, hosted->name);
 }
 
 static void end_line(struct json_writer *out)
@@ -320,10 +321,12 @@ static void look(struct subscriptions *subscriptions, struct subscription_topic 
 {
     struct subscription *subscription;
     struct worsegpu_snapshot snapshot;
+    uint64_t dropped;
     topic->news = false;
     if (TAILQ_EMPTY(&topic->idle))
         return;
-    worsegpu_trace(topic->hosted->engine, topic->known, NULL, 0, NULL, &topic->news, NULL);
+    worsegpu_trace(topic->hosted->engine, topic->known, NULL, 0, NULL, &topic->news, &dropped);
+    topic->news = topic->news || dropped > 0; /* cleared before anybody got them: that is told */
     if (!topic->news || now_ms < topic->rests_until_ms)
         return;
     worsegpu_snapshot(topic->hosted->engine, &snapshot);

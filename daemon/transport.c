@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "daemon/deadlines.h"
@@ -42,17 +43,6 @@ void transport_keep_awake(struct transport *transport)
 
 /* ------------------------------------------------------------------------------------ closing */
 
-/* The spare stream is back: a client may be waiting for it. */
-static void keep_spare(struct transport *transport, struct stream *stream)
-{
-    uv_stream_t *waiting = transport->waiting;
-    memset(stream, 0, sizeof(*stream));
-    transport->spare = stream;
-    transport->waiting = NULL;
-    if (waiting)
-        transport_accept(transport, waiting);
-}
-
 static void on_closed(uv_handle_t *handle)
 {
     struct stream *stream = (struct stream *)handle;
@@ -66,7 +56,7 @@ static void on_closed(uv_handle_t *handle)
     if (transport->spare || transport->stopping)
         memory_release_array(memory, stream, 1, sizeof(*stream));
     else
-        keep_spare(transport, stream);
+        transport->spare = memset(stream, 0, sizeof(*stream));
     if (transport->stopping && TAILQ_EMPTY(&transport->streams) && transport->stopped) {
         void (*stopped)(void *context) = transport->stopped;
         transport->stopped = NULL;
@@ -142,31 +132,7 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init(transport->read_buffer, TRANSPORT_READ_BYTES);
 }
 
-static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buffer)
-{
-    struct stream *stream = (struct stream *)handle;
-    if (count == 0 || stream->closing)
-        return;
-    if (count < 0) {
-        if (count != UV_EOF) {
-            close_stream(stream); /* reset: nobody is left to answer */
-            return;
-        }
-        stream->reading = false;
-        uv_read_stop(handle);
-        connection_end_input(stream->connection);
-    } else {
-        connection_receive(stream->connection, buffer->base, (size_t)count,
-                           transport_now(stream->transport));
-        stream->ran = true;
-        /* libuv would read on at once; nothing may be read while lines wait. */
-        if (!connection_wants_input(stream->connection)) {
-            stream->reading = false;
-            uv_read_stop(handle);
-        }
-    }
-    stream_activate(stream);
-}
+static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buffer);
 
 static void set_reading(struct stream *stream)
 {
@@ -182,16 +148,11 @@ static void set_reading(struct stream *stream)
     stream->reading = wanted;
 }
 
-/* ----------------------------------------------------------------------------------- the turn */
-
-/* Looks after one stream: its next requests, its output, whether to read on. Whether it needs
+/* Writes a stream's output, ends it if that was all, and sees whether to read on. Whether it needs
  * another turn. */
-static bool tend(struct stream *stream, struct moment now)
+static bool settle(struct stream *stream)
 {
     struct connection *connection = stream->connection;
-    if (!stream->ran && connection_wants_turn(connection))
-        connection_run(connection, now);
-    stream->ran = false;
     flush(stream);
     if (stream->closing)
         return false;
@@ -204,6 +165,52 @@ static bool tend(struct stream *stream, struct moment now)
         return false;
     stream_watch(stream);
     return connection_wants_turn(connection);
+}
+
+static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buffer)
+{
+    struct stream *stream = (struct stream *)handle;
+    struct connection *connection = stream->connection;
+    if (count == 0 || stream->closing)
+        return;
+    if (count < 0) {
+        if (count != UV_EOF) {
+            close_stream(stream); /* reset: nobody is left to answer */
+            return;
+        }
+        stream->reading = false;
+        uv_read_stop(handle);
+        connection_end_input(connection);
+        stream_activate(stream);
+        return;
+    }
+    connection_receive(connection, buffer->base, (size_t)count, transport_now(stream->transport));
+    stream->ran = true;
+    /* libuv would read on at once; nothing may be read while lines wait. */
+    if (!connection_wants_input(connection)) {
+        stream->reading = false;
+        uv_read_stop(handle);
+    }
+    /* Nearly always that was all it sent: it is answered at once, from the one buffer that all
+     * share and that is in the processor's caches. Else it is looked after at the end of the turn.
+     */
+    if (count == TRANSPORT_READ_BYTES || settle(stream))
+        stream_activate(stream);
+    else
+        stream->ran = false;
+}
+
+/* ----------------------------------------------------------------------------------- the turn */
+
+/* Looks after one stream: its next requests, its output, whether to read on. Whether it needs
+ * another turn. */
+static bool tend(struct stream *stream, struct moment now)
+{
+    struct connection *connection = stream->connection;
+    if (!stream->ran && connection_wants_turn(connection))
+        connection_run(connection, now);
+    stream->ran = false;
+    return settle(stream);
 }
 
 /* So that the loop has another turn: after its timers it would sleep first. */
@@ -287,6 +294,7 @@ static void on_turn_end(uv_check_t *check)
         }
     }
     TAILQ_CONCAT(&transport->active, &again, active_link);
+    deadlines_end_turn(transport);
     /* Also after a `close`: what it ended waits in the graveyard. */
     bool more = server_must_reap(transport->server) && server_reap(transport->server, now);
     if (transport->server->subscriptions.count > 0)
@@ -332,8 +340,13 @@ static void send_away(struct stream *stream, enum error_kind kind, uint64_t limi
     else
         reply_error(&reply, kind, "%s", why);
     if (out.failure == JSON_WRITER_FINE) {
-        uv_buf_t buffer = uv_buf_init(out.data, (unsigned)out.length);
-        uv_try_write((uv_stream_t *)&stream->pipe, &buffer, 1);
+        size_t sent = 0;
+        int more = 1;
+        while (more > 0 && sent < out.length) {
+            uv_buf_t buffer = uv_buf_init(out.data + sent, (unsigned)(out.length - sent));
+            more = uv_try_write((uv_stream_t *)&stream->pipe, &buffer, 1);
+            sent += more > 0 ? (size_t)more : 0;
+        }
     }
     json_writer_release(&out);
     close_stream(stream);
@@ -345,22 +358,24 @@ static int descriptor_of(const uv_pipe_t *pipe)
     return uv_fileno((const uv_handle_t *)pipe, &descriptor) == 0 ? descriptor : -1;
 }
 
-void transport_accept(struct transport *transport, uv_stream_t *listening)
+bool transport_can_accept(const struct transport *transport)
+{
+    return transport->spare != NULL;
+}
+
+void transport_accept(struct transport *transport, int descriptor)
 {
     struct server *server = transport->server;
     struct stream *stream = memory_allocate_zeroed(server->memory, 1, sizeof(*stream));
     if (!stream) {
-        /* The spare one can at least say so. While it is in use the client waits in the queue. */
-        stream = transport->spare;
+        stream = transport->spare; /* it can at least say so */
         transport->spare = NULL;
-        transport->waiting = stream ? NULL : listening;
-        if (!stream)
-            return;
     }
     stream->transport = transport;
     uv_pipe_init(transport->loop, &stream->pipe, 0);
     TAILQ_INSERT_TAIL(&transport->streams, stream, link);
-    if (uv_accept(listening, (uv_stream_t *)&stream->pipe) != 0) {
+    if (uv_pipe_open(&stream->pipe, descriptor) != 0) {
+        close(descriptor);
         close_stream(stream);
         return;
     }

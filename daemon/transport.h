@@ -44,9 +44,9 @@ struct transport {
     uint64_t events_end_ns;  /* ... which was this when they had used it ... */
     int64_t events_left_ns;  /* ... and how much they have now */
     uint64_t deadline_at_ms;
+    bool deadline_rung;    /* it has come in this turn */
     uint64_t looked_at_ms; /* when delayed clients were looked at last */
     struct stream *spare;  /* for a client that there is no memory for: to tell it so */
-    uv_stream_t *waiting;  /* where a client waits while not even that one is free */
 
     bool stopping;
     void (*stopped)(
@@ -58,8 +58,11 @@ struct transport {
 /* 0 or a libuv error. */
 int transport_init(struct transport *transport, uv_loop_t *loop, struct server *server);
 
-/* Takes the next connection from a listening stream: serves it, or tells it in one line why not. */
-void transport_accept(struct transport *transport, uv_stream_t *listening);
+/* Whether there is room for one more connection, if only to tell it that there is no memory. */
+bool transport_can_accept(const struct transport *transport);
+
+/* Takes over a new connection while there is room: serves it, or tells it in one line why not. */
+void transport_accept(struct transport *transport, int descriptor);
 
 /* The options have changed: each peer's rights are looked at anew, and so is what each stream may
  * do. */

@@ -10,6 +10,10 @@
 #include "base/memory.h"
 #include "lib/allocator_internal.h"
 
+enum {
+    WORDS_OF_A_DECISION = 128 /* of the random stream; more than any takes */
+};
+
 void allocator_lock(worsegpu_allocator *allocator)
 {
     if (!allocator->config.single_threaded)
@@ -175,6 +179,26 @@ static int admit_to_host(const struct worsegpu_request *request, bool host_has_r
     return WORSEGPU_OK;
 }
 
+/* Notes where the random stream is, so that a decision's draws can be taken back. Its words change
+ * only when new ones are made: they are copied where that may happen within the decision. (A size
+ * can be drawn again and again; a hundred times in a row is about as likely as to guess a handle.)
+ */
+static void note_random(worsegpu_allocator *allocator)
+{
+    allocator->random_is_kept = allocator->random.next > PYTHON_RANDOM_WORDS - WORDS_OF_A_DECISION;
+    if (allocator->random_is_kept)
+        allocator->random_before = allocator->random;
+    allocator->random_before.next = allocator->random.next;
+}
+
+static void take_random_back(worsegpu_allocator *allocator)
+{
+    if (allocator->random_is_kept)
+        allocator->random = allocator->random_before;
+    else if (allocator->random.next >= allocator->random_before.next)
+        allocator->random.next = allocator->random_before.next;
+}
+
 /* Asks the policy and carries out what it says. On WORSEGPU_OK the record says where the allocation
  * is, and all accounts have it. */
 static int decide(worsegpu_allocator *allocator, const struct worsegpu_request *request,
@@ -182,7 +206,7 @@ static int decide(worsegpu_allocator *allocator, const struct worsegpu_request *
 {
     bool host_has_room = host_pool_has_room(&allocator->host, request->requested_bytes);
     if (!host_has_room || request->admit)
-        allocator->random_before = allocator->random;
+        note_random(allocator);
 
     struct policy_outcome outcome = {.blocks_scanned = 0};
     int verdict = request->force_host ? POLICY_FULL : ask_policy(allocator, request, &outcome);
@@ -200,7 +224,7 @@ static int decide(worsegpu_allocator *allocator, const struct worsegpu_request *
     else if (verdict != POLICY_PLACED)
         status = admit_to_host(request, host_has_room);
     if (status != WORSEGPU_OK) {
-        allocator->random = allocator->random_before;
+        take_random_back(allocator);
         return status;
     }
     allocator->counters.blocks_scanned += outcome.blocks_scanned;
@@ -232,7 +256,7 @@ static int allocate(worsegpu_allocator *allocator, const struct worsegpu_request
         .owner = request->owner,
     };
     if (request->tag) {
-        record.tag = memory_allocate_array(allocator->memory, request->tag_bytes, 1);
+        record.tag = tag_pool_take(&allocator->live.tags, request->tag_bytes);
         if (!record.tag)
             return WORSEGPU_NO_MEMORY;
         memcpy(record.tag, request->tag, request->tag_bytes);
@@ -241,7 +265,7 @@ static int allocate(worsegpu_allocator *allocator, const struct worsegpu_request
     if (status == WORSEGPU_OK)
         status = decide(allocator, request, &record);
     if (status != WORSEGPU_OK) {
-        memory_release_array(allocator->memory, record.tag, request->tag_bytes, 1);
+        tag_pool_give(&allocator->live.tags, record.tag, request->tag_bytes);
         return status;
     }
     record.id = ++allocator->counters.last_id;

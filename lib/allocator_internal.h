@@ -45,7 +45,8 @@ struct worsegpu_allocator {
     struct allocator_counters counters;
     uint64_t largest_capacity_bytes; /* the largest that config.gpu_capacity has been */
     struct python_random random;
-    struct python_random random_before; /* set while a request may have to be taken back */
+    struct python_random random_before; /* set while a request may have to be taken back ... */
+    bool random_is_kept;                /* ... with its words, or else only its place in them */
     struct secrets secrets;
 };
 

@@ -20,13 +20,14 @@ void handle_table_init(struct handle_table *table, const struct keyed_hash *hash
                        const struct worsegpu_memory *memory)
 {
     *table = (struct handle_table){.memory = memory, .hash = *hash};
+    tag_pool_init(&table->tags, memory);
 }
 
 static void release_tag(struct handle_table *table, struct handle_record *record)
 {
     if (!record->tag)
         return;
-    memory_release_array(table->memory, record->tag, record->tag_bytes, 1);
+    tag_pool_give(&table->tags, record->tag, record->tag_bytes);
     record->tag = NULL;
     table->tagged--;
 }
@@ -37,9 +38,11 @@ void handle_table_release(struct handle_table *table)
         if (table->records[i].skip == 0)
             release_tag(table, &table->records[i]);
     }
+    tag_pool_release(&table->tags);
     memory_release_array(table->memory, table->records, table->capacity, sizeof(*table->records));
     memory_release_array(table->memory, table->slots, table->slot_count, sizeof(*table->slots));
-    *table = (struct handle_table){.memory = table->memory, .hash = table->hash};
+    const struct keyed_hash hash = table->hash;
+    handle_table_init(table, &hash, table->memory);
 }
 
 static size_t home_of(const struct handle_table *table, uint32_t id_low)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "lib/keyed_hash.h"
+#include "lib/tag_pool.h"
 #include "lib/worsegpu.h"
 
 struct handle_record {
@@ -29,7 +30,7 @@ struct handle_record {
     uint64_t cookie; /* the policy's */
     uint64_t stream;
     uint32_t user;
-    char *tag; /* tag_bytes long, NULL for none; the table owns it */
+    char *tag; /* tag_bytes long, NULL for none; from the table's pool */
     void *owner;
     uint8_t device; /* enum worsegpu_device */
     uint8_t reason; /* enum worsegpu_reason */
@@ -50,6 +51,7 @@ struct handle_table {
     size_t length; /* records in the array, holes included */
     size_t live;
     size_t tagged;             /* live ones that have a tag */
+    struct tag_pool tags;      /* where their tags come from */
     size_t survivors;          /* the first records: those that the slots lead to, dead or alive */
     struct handle_slot *slots; /* not initialised before the first squeeze */
     size_t slot_count;         /* a power of two, at least twice the live ones; or 0 */

@@ -1,13 +1,22 @@
 /* Handles as text: "ID-" and 32 lowercase hex digits. */
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "lib/secrets.h"
 #include "lib/worsegpu.h"
 
+/* The two digits of each byte. */
+#define PAIRS_OF(high)                                                                             \
+    high "0" high "1" high "2" high "3" high "4" high "5" high "6" high "7" high "8" high "9" high \
+         "a" high "b" high "c" high "d" high "e" high "f"
+static const char PAIRS[] = PAIRS_OF("0") PAIRS_OF("1") PAIRS_OF("2") PAIRS_OF("3") PAIRS_OF("4")
+    PAIRS_OF("5") PAIRS_OF("6") PAIRS_OF("7") PAIRS_OF("8") PAIRS_OF("9") PAIRS_OF("a")
+        PAIRS_OF("b") PAIRS_OF("c") PAIRS_OF("d") PAIRS_OF("e") PAIRS_OF("f");
+
 void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
                              char text[WORSEGPU_HANDLE_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     char reversed[20];
     size_t length = 0;
     uint64_t id = handle->allocation_id;
@@ -19,22 +28,21 @@ void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
     while (length > 0)
         *at++ = reversed[--length];
     *at++ = '-';
-    for (size_t i = 0; i < SECRET_BYTES; i++) {
-        *at++ = digits[handle->secret[i] >> 4];
-        *at++ = digits[handle->secret[i] & 15];
-    }
+    for (size_t i = 0; i < SECRET_BYTES; i++, at += 2)
+        memcpy(at, PAIRS + handle->secret[i] * 2u, 2);
     *at = '\0';
 }
 
-/* The value of a lowercase hex digit, or -1. */
-static int digit_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    return -1;
-}
+enum {
+    DIGIT = 16 /* marks what is a digit */
+};
+
+/* The value of each lowercase hex digit, marked as one; 0 for all other bytes. */
+static const uint8_t DIGITS[256] = {
+    ['0'] = DIGIT,      ['1'] = DIGIT + 1,  ['2'] = DIGIT + 2,  ['3'] = DIGIT + 3,
+    ['4'] = DIGIT + 4,  ['5'] = DIGIT + 5,  ['6'] = DIGIT + 6,  ['7'] = DIGIT + 7,
+    ['8'] = DIGIT + 8,  ['9'] = DIGIT + 9,  ['a'] = DIGIT + 10, ['b'] = DIGIT + 11,
+    ['c'] = DIGIT + 12, ['d'] = DIGIT + 13, ['e'] = DIGIT + 14, ['f'] = DIGIT + 15};
 
 bool worsegpu_handle_from_text(const char *text, size_t length, struct worsegpu_handle *handle)
 {
@@ -51,14 +59,16 @@ bool worsegpu_handle_from_text(const char *text, size_t length, struct worsegpu_
     size_t rest = 1 + 2 * (size_t)SECRET_BYTES;
     if (at == 0 || leading_zero || length - at != rest || text[at] != '-')
         return false;
-    at++;
-    for (size_t i = 0; i < SECRET_BYTES; i++) {
-        int high = digit_value(text[at++]);
-        int low = digit_value(text[at++]);
-        if (high < 0 || low < 0)
-            return false;
-        found.secret[i] = (uint8_t)(high << 4 | low);
+    const unsigned char *digits = (const unsigned char *)text + at + 1;
+    unsigned all_are_digits = DIGIT;
+    for (size_t i = 0; i < SECRET_BYTES; i++, digits += 2) {
+        unsigned high = DIGITS[digits[0]];
+        unsigned low = DIGITS[digits[1]];
+        all_are_digits &= high & low;
+        found.secret[i] = (uint8_t)(high << 4 | (low & 15));
     }
+    if (!all_are_digits)
+        return false;
     *handle = found;
     return true;
 }

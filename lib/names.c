@@ -76,21 +76,23 @@ const char *worsegpu_reason_name(enum worsegpu_reason reason)
     return NULL;
 }
 
+static const char *const scans[] = {
+    [WORSEGPU_SCAN_ACCOUNTED] = "accounted",
+    [WORSEGPU_SCAN_WALKED] = "walked",
+};
+enum {
+    SCANS = sizeof(scans) / sizeof(scans[0])
+};
+
 const char *worsegpu_scan_name(enum worsegpu_scan scan)
 {
-    switch (scan) {
-    case WORSEGPU_SCAN_ACCOUNTED:
-        return "accounted";
-    case WORSEGPU_SCAN_WALKED:
-        return "walked";
-    }
-    return NULL;
+    return (unsigned int)scan < SCANS ? scans[scan] : NULL;
 }
 
 bool worsegpu_scan_from_name(const char *name, enum worsegpu_scan *scan)
 {
-    for (int value = WORSEGPU_SCAN_ACCOUNTED; value <= WORSEGPU_SCAN_WALKED; value++) {
-        if (strcmp(name, worsegpu_scan_name((enum worsegpu_scan)value)) == 0) {
+    for (unsigned int value = 0; value < SCANS; value++) {
+        if (strcmp(name, scans[value]) == 0) {
             *scan = (enum worsegpu_scan)value;
             return true;
         }

@@ -47,6 +47,12 @@ enum framing_result framing_next(struct framing *framing, const char **line, siz
  * what is left of it can still be taken with framing_next. */
 int framing_keep(struct framing *framing);
 
+/* Whether anything is left that has not been given out, a whole line or a part of one. */
+static inline bool framing_has_bytes(const struct framing *framing)
+{
+    return framing->chunk_start < framing->chunk_end || framing->held_start < framing->held_end;
+}
+
 /* Whether a line has begun and not ended (bytes of it are held, or it is being thrown away). Whole
  * lines not given out yet do not count. */
 bool framing_in_line(const struct framing *framing);

@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "proto/json_pieces.h"
+#include "proto/json_text.h"
 
 enum {
     FIRST_CAPACITY = 256,
-    LONGEST_INTEGER = 20, /* -9223372036854775808, 18446744073709551615 */
-    LONGEST_DOUBLE = 40   /* 17 digits, signs, point, exponent, and a locale's point */
+    LONGEST_DOUBLE = 40 /* 17 digits, signs, point, exponent, and a locale's point */
 };
 
 void json_writer_init(struct json_writer *writer, const struct worsegpu_memory *memory,
@@ -128,9 +129,8 @@ void json_writer_end_array(struct json_writer *writer)
     write_close(writer, ']');
 }
 
-void json_writer_key(struct json_writer *writer, const char *name)
+void json_writer_key_bytes(struct json_writer *writer, const char *name, size_t length)
 {
-    size_t length = strlen(name);
     char *out = room_for_next(writer, length + 3);
     if (!out)
         return;
@@ -141,6 +141,11 @@ void json_writer_key(struct json_writer *writer, const char *name)
     *out++ = ':';
     writer->length = (size_t)(out - writer->data);
     writer->comma = false;
+}
+
+char *json_writer_room(struct json_writer *writer, size_t bytes)
+{
+    return room_for(writer, bytes);
 }
 
 static bool needs_escape(unsigned char byte)
@@ -174,7 +179,8 @@ static bool append_escape(struct json_writer *writer, unsigned char byte)
     return append(writer, escape, sizeof(escape));
 }
 
-void json_writer_string(struct json_writer *writer, const char *bytes, size_t length)
+/* A string in which something is to be escaped. */
+static void write_escaped(struct json_writer *writer, const char *bytes, size_t length)
 {
     char *out = room_for_next(writer, 1);
     if (!out)
@@ -195,48 +201,51 @@ void json_writer_string(struct json_writer *writer, const char *bytes, size_t le
         writer->comma = true;
 }
 
-void json_writer_text(struct json_writer *writer, const char *text)
+void json_writer_string(struct json_writer *writer, const char *bytes, size_t length)
 {
-    json_writer_string(writer, text, strlen(text));
+    const char *end = bytes + length;
+    if (json_text_after_plain(bytes, end, JSON_TEXT_UTF8_IS_PLAIN) != end) {
+        write_escaped(writer, bytes, length);
+        return;
+    }
+    char *out = room_for_next(writer, length + 2);
+    if (!out)
+        return;
+    *out++ = '"';
+    if (length > 0)
+        memcpy(out, bytes, length);
+    out[length] = '"';
+    writer->length += length + 2;
+    writer->comma = true;
 }
 
-/* Writes the digits so that they end before `end`; returns the first. */
-static char *digits_before(char *end, uint64_t value)
+/* Whether any integer fits where the next value goes, so that it can be printed there at once. */
+static inline bool integer_fits(const struct json_writer *writer)
 {
-    static const char PAIRS[] = "0001020304050607080910111213141516171819"
-                                "2021222324252627282930313233343536373839"
-                                "4041424344454647484950515253545556575859"
-                                "6061626364656667686970717273747576777879"
-                                "8081828384858687888990919293949596979899";
-    while (value >= 100) {
-        end -= 2;
-        memcpy(end, PAIRS + value % 100 * 2, 2);
-        value /= 100;
-    }
-    if (value >= 10) {
-        end -= 2;
-        memcpy(end, PAIRS + value * 2, 2);
-    } else {
-        *--end = (char)('0' + value);
-    }
-    return end;
+    return writer->failure == JSON_WRITER_FINE &&
+           writer->capacity - writer->length > JSON_PIECES_LONGEST_INTEGER;
 }
 
 void json_writer_u64(struct json_writer *writer, uint64_t value)
 {
-    char digits[LONGEST_INTEGER];
-    const char *first = digits_before(digits + sizeof(digits), value);
-    write_value(writer, first, (size_t)(digits + sizeof(digits) - first));
+    if (integer_fits(writer)) {
+        char *out = room_for_next(writer, JSON_PIECES_LONGEST_INTEGER);
+        json_writer_wrote(writer, json_piece_u64(out, value), true);
+        return;
+    }
+    char digits[JSON_PIECES_LONGEST_INTEGER];
+    write_value(writer, digits, (size_t)(json_piece_u64(digits, value) - digits));
 }
 
 void json_writer_i64(struct json_writer *writer, int64_t value)
 {
-    char digits[LONGEST_INTEGER];
-    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    char *first = digits_before(digits + sizeof(digits), magnitude);
-    if (value < 0)
-        *--first = '-';
-    write_value(writer, first, (size_t)(digits + sizeof(digits) - first));
+    if (integer_fits(writer)) {
+        char *out = room_for_next(writer, JSON_PIECES_LONGEST_INTEGER);
+        json_writer_wrote(writer, json_piece_i64(out, value), true);
+        return;
+    }
+    char digits[JSON_PIECES_LONGEST_INTEGER];
+    write_value(writer, digits, (size_t)(json_piece_i64(digits, value) - digits));
 }
 
 void json_writer_double(struct json_writer *writer, double value)
@@ -293,47 +302,4 @@ void json_writer_newline(struct json_writer *writer)
 {
     writer->comma = false;
     write_open(writer, '\n');
-}
-
-void json_writer_member_u64(struct json_writer *writer, const char *name, uint64_t value)
-{
-    json_writer_key(writer, name);
-    json_writer_u64(writer, value);
-}
-
-void json_writer_member_i64(struct json_writer *writer, const char *name, int64_t value)
-{
-    json_writer_key(writer, name);
-    json_writer_i64(writer, value);
-}
-
-void json_writer_member_text(struct json_writer *writer, const char *name, const char *text)
-{
-    json_writer_key(writer, name);
-    json_writer_text(writer, text);
-}
-
-void json_writer_member_string(struct json_writer *writer, const char *name, const char *bytes,
-                               size_t length)
-{
-    json_writer_key(writer, name);
-    json_writer_string(writer, bytes, length);
-}
-
-void json_writer_member_bool(struct json_writer *writer, const char *name, bool value)
-{
-    json_writer_key(writer, name);
-    json_writer_bool(writer, value);
-}
-
-void json_writer_member_double(struct json_writer *writer, const char *name, double value)
-{
-    json_writer_key(writer, name);
-    json_writer_double(writer, value);
-}
-
-void json_writer_member_null(struct json_writer *writer, const char *name)
-{
-    json_writer_key(writer, name);
-    json_writer_null(writer);
 }

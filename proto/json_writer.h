@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/worsegpu_memory.h"
 
@@ -43,12 +44,20 @@ void json_writer_end_object(struct json_writer *writer);
 void json_writer_begin_array(struct json_writer *writer);
 void json_writer_end_array(struct json_writer *writer);
 
-/* A key; its name must be plain ASCII that needs no escape. */
-void json_writer_key(struct json_writer *writer, const char *name);
+/* A key; its name must be plain ASCII that needs no escape. Inline, since the length of a literal
+ * is known to the compiler. */
+void json_writer_key_bytes(struct json_writer *writer, const char *name, size_t length);
+static inline void json_writer_key(struct json_writer *writer, const char *name)
+{
+    json_writer_key_bytes(writer, name, strlen(name));
+}
 
 /* A string of valid UTF-8, escaped as it needs; the second takes a NUL-terminated one. */
 void json_writer_string(struct json_writer *writer, const char *bytes, size_t length);
-void json_writer_text(struct json_writer *writer, const char *text);
+static inline void json_writer_text(struct json_writer *writer, const char *text)
+{
+    json_writer_string(writer, text, strlen(text));
+}
 
 void json_writer_u64(struct json_writer *writer, uint64_t value);
 void json_writer_i64(struct json_writer *writer, int64_t value);
@@ -66,14 +75,62 @@ void json_writer_raw_value(struct json_writer *writer, const char *json, size_t 
 /* Ends a line: writes LF, and the next value is a first one. */
 void json_writer_newline(struct json_writer *writer);
 
+/* For templates (json_pieces.h): room for so many bytes, which the caller writes itself, commas
+ * too; NULL once something has failed. Then json_writer_wrote says where they end, and whether a
+ * comma is due before what follows. */
+char *json_writer_room(struct json_writer *writer, size_t bytes);
+static inline void json_writer_wrote(struct json_writer *writer, const char *end, bool comma)
+{
+    writer->length = (size_t)(end - writer->data);
+    writer->comma = comma;
+}
+
 /* Short for a key and its value. */
-void json_writer_member_u64(struct json_writer *writer, const char *name, uint64_t value);
-void json_writer_member_i64(struct json_writer *writer, const char *name, int64_t value);
-void json_writer_member_text(struct json_writer *writer, const char *name, const char *text);
-void json_writer_member_string(struct json_writer *writer, const char *name, const char *bytes,
-                               size_t length);
-void json_writer_member_bool(struct json_writer *writer, const char *name, bool value);
-void json_writer_member_double(struct json_writer *writer, const char *name, double value);
-void json_writer_member_null(struct json_writer *writer, const char *name);
+static inline void json_writer_member_u64(struct json_writer *writer, const char *name,
+                                          uint64_t value)
+{
+    json_writer_key(writer, name);
+    json_writer_u64(writer, value);
+}
+
+static inline void json_writer_member_i64(struct json_writer *writer, const char *name,
+                                          int64_t value)
+{
+    json_writer_key(writer, name);
+    json_writer_i64(writer, value);
+}
+
+static inline void json_writer_member_text(struct json_writer *writer, const char *name,
+                                           const char *text)
+{
+    json_writer_key(writer, name);
+    json_writer_text(writer, text);
+}
+
+static inline void json_writer_member_string(struct json_writer *writer, const char *name,
+                                             const char *bytes, size_t length)
+{
+    json_writer_key(writer, name);
+    json_writer_string(writer, bytes, length);
+}
+
+static inline void json_writer_member_bool(struct json_writer *writer, const char *name, bool value)
+{
+    json_writer_key(writer, name);
+    json_writer_bool(writer, value);
+}
+
+static inline void json_writer_member_double(struct json_writer *writer, const char *name,
+                                             double value)
+{
+    json_writer_key(writer, name);
+    json_writer_double(writer, value);
+}
+
+static inline void json_writer_member_null(struct json_writer *writer, const char *name)
+{
+    json_writer_key(writer, name);
+    json_writer_null(writer);
+}
 
 #endif

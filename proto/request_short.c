@@ -56,8 +56,19 @@ bool request_is_decimal(const char *bytes, size_t length, uint64_t most)
 
 static inline void skip_blanks(struct cursor *cursor)
 {
-    while (cursor->at < cursor->end && json_text_is_blank(*cursor->at))
+    while (cursor->at < cursor->end && *cursor->at <= ' ' && json_text_is_blank(*cursor->at))
         cursor->at++;
+}
+
+/* A text that the compiler knows: compared in a few large steps. */
+#define READ_LITERAL(cursor, literal) read_word(cursor, literal, sizeof(literal) - 1)
+
+static inline bool read_word(struct cursor *cursor, const char *word, size_t length)
+{
+    if ((size_t)(cursor->end - cursor->at) < length || memcmp(cursor->at, word, length) != 0)
+        return false;
+    cursor->at += length;
+    return true;
 }
 
 static inline bool read_byte(struct cursor *cursor, char byte)
@@ -68,36 +79,12 @@ static inline bool read_byte(struct cursor *cursor, char byte)
     return true;
 }
 
-/* The first byte from `at` on that is a quote, a backslash, a control character or above 127. Eight
- * at a time: in `stops` the lowest top bit that is set belongs to the first such byte (those above
- * it may be carried over from it, so only the first counts). */
-static inline const char *after_plain_text(const char *at, const char *end)
-{
-    const uint64_t each = UINT64_C(0x0101010101010101);
-    while (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && end - at >= 8) {
-        uint64_t bytes;
-        memcpy(&bytes, at, sizeof(bytes));
-        uint64_t quotes = bytes ^ (each * '"');
-        uint64_t backslashes = bytes ^ (each * '\\');
-        uint64_t stops = ((quotes - each) & ~quotes) | ((backslashes - each) & ~backslashes) |
-                         (bytes - each * 0x20) | bytes;
-        stops &= each * 0x80;
-        if (stops != 0)
-            return at + __builtin_ctzll(stops) / 8;
-        at += sizeof(bytes);
-    }
-    while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20 &&
-           (unsigned char)*at < 0x80)
-        at++;
-    return at;
-}
-
 /* A string of ASCII without escapes. */
 static inline bool read_string(struct cursor *cursor, struct request_text *text)
 {
     if (!read_byte(cursor, '"'))
         return false;
-    const char *at = after_plain_text(cursor->at, cursor->end);
+    const char *at = json_text_after_plain(cursor->at, cursor->end, JSON_TEXT_ASCII_IS_PLAIN);
     text->bytes = cursor->at;
     text->length = (size_t)(at - cursor->at);
     cursor->at = at;
@@ -124,7 +111,7 @@ static inline bool read_digits(struct cursor *cursor, uint64_t *value)
 }
 
 /* A plain integer within +-(2^53 - 1), no -0. */
-static bool read_safe_integer(struct cursor *cursor, int64_t *value)
+static inline bool read_safe_integer(struct cursor *cursor, int64_t *value)
 {
     uint64_t magnitude;
     bool negative = read_byte(cursor, '-');
@@ -141,18 +128,10 @@ bool request_is_safe_integer(const char *bytes, size_t length, int64_t *value)
     return read_safe_integer(&cursor, value) && cursor.at == cursor.end;
 }
 
-static bool read_word(struct cursor *cursor, const char *word, size_t length)
-{
-    if ((size_t)(cursor->end - cursor->at) < length || memcmp(cursor->at, word, length) != 0)
-        return false;
-    cursor->at += length;
-    return true;
-}
-
 static bool read_boolean(struct cursor *cursor, bool *value)
 {
-    *value = read_word(cursor, "true", 4);
-    return *value || read_word(cursor, "false", 5);
+    *value = READ_LITERAL(cursor, "true");
+    return *value || READ_LITERAL(cursor, "false");
 }
 
 static bool read_seed(struct cursor *cursor, struct request_seed *seed, uint64_t most_digits)
@@ -210,12 +189,38 @@ static inline bool read_key(struct cursor *cursor, struct request_text *key)
     return true;
 }
 
-/* After a member: whether another follows (*more), or the object has ended. */
+/* After a member: whether another follows (*more), or the object has ended. Blanks are only looked
+ * for where neither is there. */
 static inline bool read_separator(struct cursor *cursor, bool *more)
 {
+    *more = read_byte(cursor, ',');
+    if (*more || read_byte(cursor, '}'))
+        return true;
     skip_blanks(cursor);
     *more = read_byte(cursor, ',');
     return *more || read_byte(cursor, '}');
+}
+
+/* Those names that nearly all requests have, with their colon; PARAMETERS when it is none of them.
+ */
+static inline enum parameter read_usual_parameter(struct cursor *cursor)
+{
+    if (READ_LITERAL(cursor, "\"requested_bytes\":"))
+        return PARAMETER_requested_bytes;
+    if (READ_LITERAL(cursor, "\"handle\":"))
+        return PARAMETER_handle;
+    return READ_LITERAL(cursor, "\"tag\":") ? PARAMETER_tag : PARAMETERS;
+}
+
+/* A parameter's name, its colon, and the blanks around them; PARAMETERS when it is none. */
+static inline enum parameter read_parameter(struct cursor *cursor)
+{
+    struct request_text key;
+    enum parameter parameter = read_usual_parameter(cursor);
+    if (parameter == PARAMETERS)
+        return read_key(cursor, &key) ? parameter_from_name(key.bytes, key.length) : PARAMETERS;
+    skip_blanks(cursor);
+    return parameter;
 }
 
 static bool read_params(struct cursor *cursor)
@@ -223,14 +228,13 @@ static bool read_params(struct cursor *cursor)
     bool more;
     if (!read_byte(cursor, '{'))
         return false;
-    skip_blanks(cursor);
-    if (read_byte(cursor, '}'))
-        return true;
+    if (cursor->at < cursor->end && *cursor->at != '"') {
+        skip_blanks(cursor);
+        if (read_byte(cursor, '}'))
+            return true;
+    }
     do {
-        struct request_text key;
-        if (!read_key(cursor, &key))
-            return false;
-        enum parameter parameter = parameter_from_name(key.bytes, key.length);
+        enum parameter parameter = read_parameter(cursor);
         if (parameter == PARAMETERS || request_has(cursor->request, parameter) ||
             !read_value(cursor, parameter) || !read_separator(cursor, &more))
             return false;
@@ -257,6 +261,14 @@ static bool read_id(struct cursor *cursor, struct request_id *id)
 static bool read_method(struct cursor *cursor)
 {
     struct request_text name;
+    if (READ_LITERAL(cursor, "\"allocate\"")) {
+        cursor->request->method = METHOD_allocate;
+        return true;
+    }
+    if (READ_LITERAL(cursor, "\"free\"")) {
+        cursor->request->method = METHOD_free;
+        return true;
+    }
     if (!read_string(cursor, &name))
         return false;
     cursor->request->method = method_from_name(name.bytes, name.length);
@@ -268,39 +280,68 @@ static bool is(const struct request_text *text, const char *name, size_t length)
     return text->length == length && memcmp(text->bytes, name, length) == 0;
 }
 
-/* One member of the request; *seen has a bit for each that has come. */
-static bool read_member(struct cursor *cursor, unsigned *seen)
+/* The members of a request; each is a bit in the set of those that have come. */
+enum member {
+    MEMBER_NONE = 0,
+    MEMBER_JSONRPC = 1,
+    MEMBER_ID = 2,
+    MEMBER_METHOD = 4,
+    MEMBER_PARAMS = 8
+};
+
+/* A member's name with its colon, as everybody writes it; MEMBER_NONE when it is none. */
+static inline enum member read_usual_name(struct cursor *cursor)
 {
-    enum {
-        JSONRPC = 1,
-        ID = 2,
-        METHOD = 4,
-        PARAMS = 8
-    };
+    if (READ_LITERAL(cursor, "\"method\":"))
+        return MEMBER_METHOD;
+    if (READ_LITERAL(cursor, "\"params\":"))
+        return MEMBER_PARAMS;
+    if (READ_LITERAL(cursor, "\"id\":"))
+        return MEMBER_ID;
+    return READ_LITERAL(cursor, "\"jsonrpc\":") ? MEMBER_JSONRPC : MEMBER_NONE;
+}
+
+/* A member's name, its colon, and the blanks around them. */
+static inline enum member read_member_name(struct cursor *cursor)
+{
     struct request_text key;
-    struct request_text version;
-    unsigned member;
-    bool fine;
-    if (!read_key(cursor, &key))
-        return false;
-    if (is(&key, "id", 2)) {
-        member = ID;
-        fine = read_id(cursor, &cursor->request->id);
-    } else if (is(&key, "method", 6)) {
-        member = METHOD;
-        fine = read_method(cursor);
-    } else if (is(&key, "params", 6)) {
-        member = PARAMS;
-        fine = read_params(cursor);
-    } else if (is(&key, "jsonrpc", 7)) {
-        member = JSONRPC;
-        fine = read_string(cursor, &version) && is(&version, "2.0", 3);
-    } else {
-        return false;
+    enum member member = read_usual_name(cursor);
+    if (member == MEMBER_NONE) {
+        skip_blanks(cursor);
+        member = read_usual_name(cursor);
     }
-    fine = fine && (*seen & member) == 0;
+    if (member != MEMBER_NONE) {
+        skip_blanks(cursor);
+        return member;
+    }
+    if (!read_key(cursor, &key))
+        return MEMBER_NONE;
+    if (is(&key, "id", 2))
+        return MEMBER_ID;
+    if (is(&key, "method", 6))
+        return MEMBER_METHOD;
+    if (is(&key, "params", 6))
+        return MEMBER_PARAMS;
+    return is(&key, "jsonrpc", 7) ? MEMBER_JSONRPC : MEMBER_NONE;
+}
+
+/* One member of the request. */
+static inline bool read_member(struct cursor *cursor, unsigned *seen)
+{
+    enum member member = read_member_name(cursor);
+    if (member == MEMBER_NONE || (*seen & member) != 0)
+        return false;
     *seen |= member;
-    return fine;
+    switch (member) {
+    case MEMBER_ID:
+        return read_id(cursor, &cursor->request->id);
+    case MEMBER_METHOD:
+        return read_method(cursor);
+    case MEMBER_PARAMS:
+        return read_params(cursor);
+    default:
+        return READ_LITERAL(cursor, "\"2.0\"");
+    }
 }
 
 bool request_short(const char *line, size_t length, struct request *request)
@@ -311,9 +352,16 @@ bool request_short(const char *line, size_t length, struct request *request)
     request->id.kind = REQUEST_ID_NONE;
     request->method = METHODS;
     request->given = 0;
-    skip_blanks(&cursor);
-    if (!read_byte(&cursor, '{'))
-        return false;
+    if (READ_LITERAL(&cursor, "{\"jsonrpc\":\"2.0\",\"id\":")) {
+        /* So nearly all of them begin; what comes next is read as any other. */
+        seen = MEMBER_JSONRPC | MEMBER_ID;
+        if (!read_id(&cursor, &request->id) || !read_byte(&cursor, ','))
+            return false;
+    } else {
+        skip_blanks(&cursor);
+        if (!read_byte(&cursor, '{'))
+            return false;
+    }
     do {
         if (!read_member(&cursor, &seen) || !read_separator(&cursor, &more))
             return false;

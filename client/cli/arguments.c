@@ -2,6 +2,7 @@
 #include "client/cli/arguments.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,15 +13,12 @@
 /* Where the value of an option goes. */
 static void *option_field(struct option_values *values, enum option option)
 {
-    switch (option) {
+    static const size_t places[OPTIONS] = {
 #define OPTION(name, text, type, placeholder, meaning)                                             \
-    case OPTION_##name:                                                                            \
-        return &values->name;
+    [OPTION_##name] = offsetof(struct option_values, name),
 #include "client/cli/commands.def"
-    case OPTIONS:
-    default:
-        return NULL;
-    }
+    };
+    return (char *)values + places[option];
 }
 
 __attribute__((format(printf, 2, 3))) static int refuse(struct arguments *arguments,

@@ -33,7 +33,7 @@ enum block_state {
 struct block {
     uint64_t offset;
     uint64_t bytes;
-    uint64_t requested_bytes; /* as asked for, of a used block */
+    uint64_t requested_bytes; /* the policy's: as asked for, of a used block */
     uint64_t own;             /* the policy's */
     uint32_t below;           /* neighbours by address in its segment, or BLOCK_NONE */
     uint32_t above;

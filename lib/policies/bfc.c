@@ -159,7 +159,7 @@ static uint64_t portion(const struct bfc *bfc, uint64_t chunk_bytes, uint64_t by
 
 /* Hands out the low part of a free chunk that is in no bin. */
 static void hand_out(struct bfc *bfc, uint32_t chunk, uint64_t bytes,
-                     const struct policy_request *request, struct policy_outcome *outcome)
+                     struct policy_outcome *outcome)
 {
     struct block *at = blocks_at(&bfc->chunks, chunk);
     if (at->bytes > bytes) {
@@ -169,7 +169,6 @@ static void hand_out(struct bfc *bfc, uint32_t chunk, uint64_t bytes,
         bfc_bin_insert(bfc, rest);
     }
     blocks_set_state(&bfc->chunks, chunk, BLOCK_USED);
-    at->requested_bytes = request->requested_bytes;
     struct bfc_bin *bin = &bfc->bins[bfc_bin_of(bytes)];
     bin->used_chunks++;
     bin->used_bytes += bytes;
@@ -219,7 +218,7 @@ static int grow(struct bfc *bfc, uint64_t bytes, const struct policy_request *re
     /* The search that is made again sees what is too small in its bin, then the new chunk. */
     outcome->blocks_scanned +=
         block_order_count(&bfc->bins[bfc_bin_of(bytes)].free, &bfc->chunk_nodes) + 1;
-    hand_out(bfc, chunk, given, request, outcome);
+    hand_out(bfc, chunk, given, outcome);
     return POLICY_PLACED;
 }
 
@@ -317,7 +316,7 @@ static int bfc_place(struct policy *policy, const struct policy_request *request
     if (!policy_admits(request, given))
         return POLICY_NOT_ADMITTED;
     bfc_bin_remove(bfc, chunk);
-    hand_out(bfc, chunk, given, request, outcome);
+    hand_out(bfc, chunk, given, outcome);
     return POLICY_PLACED;
 }
 

@@ -78,7 +78,8 @@ static bool expect_region(const void *context, uint32_t region, const struct blo
            node->weight == empty_bytes(bfc, at);
 }
 
-/* Each chunk names its region, whose last chunk ends where it ends. */
+/* Each chunk names its region, whose last chunk ends where it ends. False when something is wrong:
+ * a region may then name a chunk that there is not. */
 static bool check_last_chunks(const struct bfc *bfc, struct audit *audit)
 {
     uint64_t lasts = 0;
@@ -99,7 +100,8 @@ static bool check_last_chunks(const struct bfc *bfc, struct audit *audit)
         audit_check(audit, INVARIANT_block_layout,
                     region->own == chunk && block_end(at) == block_end(region));
     }
-    return audit_check(audit, INVARIANT_block_layout, lasts == bfc->regions.count[BLOCK_USED]);
+    audit_check(audit, INVARIANT_block_layout, lasts == bfc->regions.count[BLOCK_USED]);
+    return !audit->broken;
 }
 
 static void check_regions(const struct bfc *bfc, struct audit *audit)

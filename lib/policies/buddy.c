@@ -175,7 +175,6 @@ static int buddy_place(struct policy *policy, const struct policy_request *reque
         list(buddy, cut(buddy, block, blocks_at(blocks, block)->bytes / 2));
     blocks_set_state(blocks, block, BLOCK_USED);
     struct block *item = blocks_at(blocks, block);
-    item->requested_bytes = request->requested_bytes;
     outcome->placement = (struct policy_placement){
         .reserved_bytes = bytes,
         .offset = item->offset,

@@ -103,12 +103,10 @@ static int reserve(struct driver_policy *driver)
     return device_reserve_memory(&driver->device);
 }
 
-static void hand_out(struct driver_policy *driver, uint32_t block,
-                     const struct policy_request *request, struct policy_outcome *outcome)
+static void hand_out(struct driver_policy *driver, uint32_t block, struct policy_outcome *outcome)
 {
     blocks_set_state(&driver->blocks, block, BLOCK_USED);
     struct block *item = blocks_at(&driver->blocks, block);
-    item->requested_bytes = request->requested_bytes;
     outcome->placement = (struct policy_placement){
         .reserved_bytes = item->bytes,
         .offset = item->offset,
@@ -142,7 +140,7 @@ static int place_large(struct driver_policy *driver, const struct policy_request
     uint32_t block;
     int verdict = take_piece(driver, request, bytes, bytes, &block);
     if (verdict == POLICY_PLACED)
-        hand_out(driver, block, request, outcome);
+        hand_out(driver, block, outcome);
     return verdict;
 }
 
@@ -174,7 +172,7 @@ static int place_small(struct driver_policy *driver, const struct policy_request
         const struct block *item = blocks_at(blocks, rest);
         block_order_insert(parts, &driver->nodes, rest, item->offset, 0, item->bytes);
     }
-    hand_out(driver, block, request, outcome);
+    hand_out(driver, block, outcome);
     return POLICY_PLACED;
 }
 

@@ -204,7 +204,6 @@ static int list_fit_place(struct policy *policy, const struct policy_request *re
     take(list_fit, block, rest);
     blocks_set_state(blocks, block, BLOCK_USED);
     struct block *item = blocks_at(blocks, block);
-    item->requested_bytes = request->requested_bytes;
     list_fit->next_offset = block_end(item);
     outcome->placement = (struct policy_placement){
         .reserved_bytes = bytes,

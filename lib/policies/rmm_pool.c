@@ -122,7 +122,7 @@ static int reserve(struct rmm_pool *pool)
 
 /* Hands out the low part of a free block in no list; any rest goes into the turn's list. */
 static void hand_out(struct rmm_pool *pool, uint32_t block, uint32_t turn, uint64_t bytes,
-                     const struct policy_request *request, struct policy_outcome *outcome)
+                     struct policy_outcome *outcome)
 {
     if (blocks_at(&pool->blocks, block)->bytes > bytes)
         rmm_list_insert(pool, rmm_streams_list(&pool->streams, turn),
@@ -130,7 +130,6 @@ static void hand_out(struct rmm_pool *pool, uint32_t block, uint32_t turn, uint6
     rmm_streams_note(&pool->streams, &pool->nodes, turn);
     blocks_set_state(&pool->blocks, block, BLOCK_USED);
     struct block *at = blocks_at(&pool->blocks, block);
-    at->requested_bytes = request->requested_bytes;
     outcome->placement = (struct policy_placement){
         .reserved_bytes = bytes,
         .offset = at->offset,
@@ -154,7 +153,7 @@ static int grow(struct rmm_pool *pool, uint32_t turn, uint64_t bytes,
         pool->device.end = end_before;
         return POLICY_NOT_ADMITTED;
     }
-    hand_out(pool, add_region(pool, offset, taken), turn, bytes, request, outcome);
+    hand_out(pool, add_region(pool, offset, taken), turn, bytes, outcome);
     return POLICY_PLACED;
 }
 
@@ -227,7 +226,7 @@ static int rmm_pool_place(struct policy *policy, const struct policy_request *re
     if (!policy_admits(request, bytes))
         return POLICY_NOT_ADMITTED;
     rmm_list_remove(pool, rmm_streams_list(&pool->streams, find.turn), find.block);
-    hand_out(pool, find.block, find.turn, bytes, request, outcome);
+    hand_out(pool, find.block, find.turn, bytes, outcome);
     return POLICY_PLACED;
 }
 

@@ -226,6 +226,9 @@ void rmm_streams_check(const struct rmm_streams *streams, const struct block_nod
             const struct rmm_list *list = &streams->lists[at->list];
             audit_check(audit, INVARIANT_free_index_class,
                         at->there || (list->order.root == BLOCK_NONE && list->bytes == 0));
+            if (!audit_check(audit, INVARIANT_free_index_class,
+                             list->order.root == BLOCK_NONE || list->order.root < blocks->capacity))
+                return;
             reach = reach_of(streams, blocks, turn);
         }
         audit_check(audit, INVARIANT_free_index_class,

@@ -212,8 +212,8 @@ static int vma_check(const struct policy *policy, const struct policy_live *live
     const struct vma_policy *vma = looked_at(policy);
     const struct class_range *range = &vma->range;
     int status = class_range_check(range, class_of, range, live, audit);
-    if (status != WORSEGPU_OK)
-        return status;
+    if (status != WORSEGPU_OK || audit->broken)
+        return status; /* what follows trusts the links */
     if (vma->algorithm == VMA_LINEAR)
         vma_linear_check(&vma->ends, range, audit);
     else

@@ -210,6 +210,30 @@ static void test_half_a_line_ends_its_connection_and_no_other(void **state)
     real_daemon_stop(&daemon);
 }
 
+/* Whoever is always within a line, of another one each time, does not stand before those whose line
+ * never ends. */
+static void test_half_a_line_ends_its_connection_beside_a_busy_one(void **state)
+{
+    static const char rest_and_next[] = "\"method\":\"snapshot\"}\n{\"id\":1,";
+    struct real_daemon daemon = real_daemon_start(*state, "--max-half-line-seconds", "1", NULL);
+    struct real_client *busy = real_daemon_connect(&daemon);
+    struct real_client *half = real_daemon_connect(&daemon);
+    struct real_wait wait = {0};
+    real_client_send_bytes(busy, "{\"id\":1,", 8);
+    expect_served(real_daemon_connect(&daemon)); /* so that the busy one is the first */
+    real_client_send_bytes(half, "{\"id\":1,", 8);
+    while (!real_client_has_news(half)) {
+        real_client_send_bytes(busy, rest_and_next, sizeof(rest_and_next) - 1);
+        assert_true(cJSON_IsNumber(real_json(real_client_reply(busy), "result.gpu_used")));
+        for (unsigned pause = 0; pause < 50; pause++)
+            real_wait_more(&wait);
+    }
+    real_json_expect_error(real_client_reply(half), "invalid_request");
+    real_client_expect_end(half);
+    assert_int_equal(real_lines_with(real_daemon_log(&daemon), "did not end its line for 1 s"), 1);
+    real_daemon_stop(&daemon);
+}
+
 /* ---------------------------------------------------------------------------------- slow readers
  */
 
@@ -485,6 +509,7 @@ int main(void)
         IN_ROOM(test_with_few_descriptors_it_refuses_in_words_and_does_not_spin),
         IN_ROOM(test_descriptors_of_ended_clients_are_closed),
         IN_ROOM(test_half_a_line_ends_its_connection_and_no_other),
+        IN_ROOM(test_half_a_line_ends_its_connection_beside_a_busy_one),
         IN_ROOM(test_slow_readers_cost_no_memory_and_get_all_answers_in_order),
         IN_ROOM(test_eight_floods_do_not_starve_a_ninth_client),
         IN_ROOM(test_lines_about_misbehaviour_are_few_and_cannot_be_forged),

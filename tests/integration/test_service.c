@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -275,6 +276,38 @@ static void test_the_watchdog_is_fed_again_and_again_from_the_loop(void **state)
     manager_end(&manager);
 }
 
+/* More than a queue holds, from the side of one who sends. */
+static void manager_fill(const struct real_room *room)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(descriptor >= 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/n", room->folder);
+    while (sendto(descriptor, "X=1", 3, 0, (struct sockaddr *)&address, sizeof(address)) == 3)
+        ;
+    assert_int_equal(errno, EAGAIN);
+    close(descriptor);
+}
+
+static void test_a_manager_that_listens_no_more_holds_nothing_up(void **state)
+{
+    struct real_room *room = *state;
+    struct manager manager = manager_begin(room);
+    const char *environment[] = {manager.variable, "WATCHDOG_USEC=10000", NULL};
+    const struct real_setup setup = {.environment = environment};
+    struct real_daemon daemon =
+        real_daemon_start_at(room, &setup, REAL_DAEMON_TOLD, real_room_path(room, "s"), NULL);
+    manager_hears(&manager, "READY=1");
+    manager_fill(room);
+    struct real_client *client = real_daemon_connect(&daemon);
+    real_client_call(client, "{\"id\":1,\"method\":\"info\"}");
+    real_process_signal(daemon.process, SIGHUP);
+    usleep(50000); /* some watchdogs */
+    real_client_call(client, "{\"id\":2,\"method\":\"info\"}");
+    real_daemon_stop(&daemon);
+    manager_end(&manager);
+}
+
 static void test_without_a_watchdog_none_is_fed(void **state)
 {
     struct real_room *room = *state;
@@ -337,6 +370,7 @@ int main(void)
         IN_ROOM(test_the_manager_hears_ready_status_and_stopping),
         IN_ROOM(test_a_reload_is_announced_before_and_after),
         IN_ROOM(test_the_watchdog_is_fed_again_and_again_from_the_loop),
+        IN_ROOM(test_a_manager_that_listens_no_more_holds_nothing_up),
         IN_ROOM(test_without_a_watchdog_none_is_fed),
         IN_ROOM(test_lines_for_the_journal_begin_with_their_priority),
         IN_ROOM(test_another_stream_than_the_journals_gets_no_priorities),

@@ -16,6 +16,7 @@ static bool must_fail(struct chaos *chaos)
         (chaos->requests > chaos->fail_at && !chaos->for_good))
         return false;
     chaos->failed = true;
+    chaos->failures++;
     return true;
 }
 

@@ -18,6 +18,7 @@ struct chaos {
     bool for_good;                 /* all later ones fail too */
     uint64_t requests;             /* made so far (new pieces and growing ones) */
     bool failed;                   /* whether one has failed */
+    uint64_t failures;             /* how many have failed, in all */
     size_t live_bytes;             /* not given back */
     size_t live_pieces;
 };

@@ -49,8 +49,11 @@ static int take_record(void *context, const struct log_record *record)
         fprintf(out, " time %" PRIu64, record->time_us);
     fprintf(out, " place %" PRIu64 "\n", record->place);
     assert_int_equal(fclose(out), 0);
-    reading->text = realloc(reading->text, reading->length + length + 1);
-    assert_non_null(reading->text);
+    if (reading->capacity <= reading->length + length) {
+        reading->capacity = 2 * (reading->length + length) + 1;
+        reading->text = realloc(reading->text, reading->capacity);
+        assert_non_null(reading->text);
+    }
     memcpy(reading->text + reading->length, line, length + 1);
     reading->length += length;
     free(line);
@@ -64,7 +67,8 @@ void log_reading_bytes(struct log_reading *reading, const char *format, const vo
     uint64_t stop_after = reading->stop_after;
     memset(reading, 0, sizeof(*reading));
     reading->stop_after = stop_after;
-    reading->text = calloc(1, 1);
+    reading->capacity = 1;
+    reading->text = calloc(1, reading->capacity);
     assert_non_null(reading->text);
     const struct log_format *found = format ? log_format_find(format) : NULL;
     assert_true(!format || found);

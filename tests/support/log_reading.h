@@ -10,7 +10,7 @@ struct log_reading {
     struct log_facts facts;
     struct log_problem problem;
     char *text; /* the records; NUL-terminated */
-    size_t length;
+    size_t length, capacity;
     uint64_t records;
     uint64_t stop_after; /* records that the sink takes; 0: all */
 };

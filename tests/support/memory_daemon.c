@@ -8,17 +8,22 @@
 
 #include <cmocka.h>
 
+#include "daemon/reload.h"
 #include "tests/support/chaos.h"
 
 enum {
-    CHUNK_BYTES = 65536, /* what one read brings at most */
-    MOST_WORDS = 32
+    CHUNK_BYTES = 65536 /* what one read brings at most */
 };
 
 /* ------------------------------------------------------------------------------------- bytes */
 
 static void bytes_add(struct memory_bytes *bytes, const char *more, size_t length)
 {
+    if (bytes->start > 0 && bytes->length + length + 1 > bytes->capacity) {
+        bytes->length -= bytes->start;
+        memmove(bytes->data, bytes->data + bytes->start, bytes->length);
+        bytes->start = 0;
+    }
     if (bytes->length + length + 1 > bytes->capacity) {
         bytes->capacity = 2 * (bytes->length + length + 1);
         bytes->data = realloc(bytes->data, bytes->capacity);
@@ -49,17 +54,20 @@ static void read_options(struct memory_daemon *daemon, const char *words)
     static char program[] = "worsegpud";
     static char seed[] = "--seed=7";
     char message[OPTIONS_MESSAGE_SIZE];
-    char *argv[MOST_WORDS + 1] = {program, seed};
-    int argc = 2;
+    char **argv = daemon->argv;
     char *rest = NULL;
     assert_true(strlen(words) < sizeof(daemon->words));
     memcpy(daemon->words, words, strlen(words) + 1);
+    argv[0] = program;
+    argv[1] = seed;
+    daemon->argc = 2;
     for (char *word = strtok_r(daemon->words, " ", &rest); word;
          word = strtok_r(NULL, " ", &rest)) {
-        assert_true(argc < MOST_WORDS);
-        argv[argc++] = word;
+        assert_true(daemon->argc < MEMORY_DAEMON_MOST_WORDS);
+        argv[daemon->argc++] = word;
     }
-    if (options_read(&daemon->options, &daemon->chaos->memory, argc, argv, message) != OPTIONS_FINE)
+    if (options_read(&daemon->options, &daemon->chaos->memory, daemon->argc, argv, message) !=
+        OPTIONS_FINE)
         fail_msg("%s", message);
 }
 
@@ -84,8 +92,20 @@ void memory_daemon_start(struct memory_daemon *daemon, struct chaos *chaos, cons
 
 static void end_connection(struct memory_client *client)
 {
+    struct memory_writing *writing = &client->writing;
+    if (writing->data)
+        connection_give_back(client->connection, writing->data, writing->length, writing->capacity);
+    *writing = (struct memory_writing){.data = NULL};
     connection_destroy(client->connection);
     client->connection = NULL;
+}
+
+static void release_client(struct memory_client *client)
+{
+    free(client->sent.data);
+    free(client->told.data);
+    free(client->line);
+    free(client);
 }
 
 void memory_daemon_end(struct memory_daemon *daemon)
@@ -95,10 +115,7 @@ void memory_daemon_end(struct memory_daemon *daemon)
         daemon->clients = client->next;
         if (client->connection)
             end_connection(client);
-        free(client->sent.data);
-        free(client->told.data);
-        free(client->line);
-        free(client);
+        release_client(client);
     }
     while (server_reap(&daemon->server, daemon->now))
         ;
@@ -116,15 +133,13 @@ void memory_daemon_end(struct memory_daemon *daemon)
     chaos_hook_cjson(NULL);
 }
 
-/* What the transport does for one stream in a turn. */
-static bool tend(struct memory_client *client)
+bool memory_client_take_in(struct memory_client *client, size_t most)
 {
     struct connection *connection = client->connection;
     struct moment now = client->daemon->now;
-    bool moved = true;
     size_t sent = bytes_left(&client->sent);
     if (sent > 0 && connection_wants_input(connection)) {
-        size_t length = sent < CHUNK_BYTES ? sent : CHUNK_BYTES;
+        size_t length = sent < most ? sent : most;
         /* Of its own size: who reads past the chunk is seen by the sanitizers. */
         char *chunk = malloc(length);
         assert_non_null(chunk);
@@ -132,25 +147,95 @@ static bool tend(struct memory_client *client)
         connection_receive(connection, chunk, length, now);
         free(chunk);
         bytes_take(&client->sent, length);
-    } else if (connection_wants_turn(connection)) {
-        connection_run(connection, now);
-    } else if (client->shut && sent == 0 && !connection->input_ended) {
-        connection_end_input(connection);
-    } else {
-        moved = false;
+        return true;
     }
+    if (connection_wants_turn(connection)) {
+        connection_run(connection, now);
+        return true;
+    }
+    if (!client->shut || sent > 0 || connection->input_ended)
+        return false;
+    connection_end_input(connection);
+    return true;
+}
+
+/* How many of `length` bytes fit into the window. */
+static size_t window_takes(const struct memory_client *client, size_t length)
+{
+    size_t waiting = bytes_left(&client->told);
+    if (client->window == 0)
+        return length;
+    size_t room = waiting < client->window ? client->window - waiting : 0;
+    return length < room ? length : room;
+}
+
+/* A write that takes its time goes on. */
+static bool write_on(struct memory_client *client)
+{
+    struct memory_writing *writing = &client->writing;
+    size_t more = window_takes(client, writing->length - writing->done);
+    bytes_add(&client->told, writing->data + writing->done, more);
+    writing->done += more;
+    if (writing->done < writing->length)
+        return more > 0;
+    connection_give_back(client->connection, writing->data, writing->length, writing->capacity);
+    *writing = (struct memory_writing){.data = NULL};
+    return true;
+}
+
+/* As the transport: what the socket does not take at once goes into a write of its own. */
+static bool write_out(struct memory_client *client)
+{
+    struct connection *connection = client->connection;
+    struct memory_writing *writing = &client->writing;
     size_t length;
     const char *output = connection_output(connection, &length);
-    if (length > 0 && !client->deaf) {
-        bytes_add(&client->told, output, length);
+    if (length == 0)
+        return false;
+    size_t taken = window_takes(client, length);
+    bytes_add(&client->told, output, taken);
+    if (taken == length) {
         connection_written(connection, length);
-        moved = true;
+        return true;
     }
-    if (connection_finished(connection)) {
-        end_connection(client);
-        moved = true;
-    }
+    writing->data = connection_take_output(connection, &writing->length, &writing->capacity);
+    writing->done = taken;
+    return true;
+}
+
+bool memory_client_flush(struct memory_client *client)
+{
+    bool moved = false;
+    if (!client->deaf)
+        moved = client->writing.data ? write_on(client) : write_out(client);
+    if (!connection_finished(client->connection))
+        return moved;
+    end_connection(client);
+    return true;
+}
+
+/* What the transport does for one stream in a turn. */
+static bool tend(struct memory_client *client)
+{
+    bool moved = memory_client_take_in(client, CHUNK_BYTES);
+    return memory_client_flush(client) || moved;
+}
+
+bool memory_daemon_serve_events(struct memory_daemon *daemon)
+{
+    bool moved = false;
+    if (subscriptions_begin_turn(&daemon->server, daemon->now.monotonic_ms))
+        while (subscriptions_serve(&daemon->server))
+            moved = true;
     return moved;
+}
+
+bool memory_daemon_reap(struct memory_daemon *daemon)
+{
+    if (!server_must_reap(&daemon->server))
+        return false;
+    server_reap(&daemon->server, daemon->now);
+    return true;
 }
 
 bool memory_daemon_turn(struct memory_daemon *daemon)
@@ -159,14 +244,13 @@ bool memory_daemon_turn(struct memory_daemon *daemon)
     for (struct memory_client *client = daemon->clients; client; client = client->next)
         if (client->connection)
             moved = tend(client) || moved;
-    if (subscriptions_begin_turn(&daemon->server, daemon->now.monotonic_ms))
-        while (subscriptions_serve(&daemon->server))
-            moved = true;
-    if (!daemon->left_alone && server_must_reap(&daemon->server)) {
-        server_reap(&daemon->server, daemon->now);
-        moved = true;
-    }
-    return moved;
+    moved = memory_daemon_serve_events(daemon) || moved;
+    return (!daemon->left_alone && memory_daemon_reap(daemon)) || moved;
+}
+
+bool memory_daemon_reload(struct memory_daemon *daemon)
+{
+    return reload(&daemon->server, &daemon->options, daemon->argc, daemon->argv);
 }
 
 void memory_daemon_settle(struct memory_daemon *daemon)
@@ -200,11 +284,21 @@ struct memory_client *memory_daemon_connect(struct memory_daemon *daemon, uid_t 
 
 struct memory_client *memory_daemon_connect_peer(struct memory_daemon *daemon, struct peer peer)
 {
+    struct memory_client *client = memory_daemon_let_in(daemon, peer);
+    assert_non_null(client);
+    return client;
+}
+
+struct memory_client *memory_daemon_let_in(struct memory_daemon *daemon, struct peer peer)
+{
     struct memory_client *client = calloc(1, sizeof(*client));
     assert_non_null(client);
     client->daemon = daemon;
     client->connection = connection_create(&daemon->server, peer, daemon->now);
-    assert_non_null(client->connection);
+    if (!client->connection) {
+        free(client);
+        return NULL;
+    }
     struct memory_client **last = &daemon->clients;
     while (*last)
         last = &(*last)->next;
@@ -240,6 +334,27 @@ void memory_client_hang_up(struct memory_client *client)
     bytes_take(&client->sent, bytes_left(&client->sent));
     if (client->connection)
         end_connection(client);
+}
+
+void memory_client_forget(struct memory_client *client)
+{
+    struct memory_client **place = &client->daemon->clients;
+    assert_null(client->connection);
+    while (*place != client)
+        place = &(*place)->next;
+    *place = client->next;
+    release_client(client);
+}
+
+size_t memory_client_read(struct memory_client *client, char *bytes, size_t most)
+{
+    size_t left = bytes_left(&client->told);
+    size_t length = left < most ? left : most;
+    if (length == 0)
+        return 0;
+    memcpy(bytes, client->told.data + client->told.start, length);
+    bytes_take(&client->told, length);
+    return length;
 }
 
 const char *memory_client_line(struct memory_client *client)

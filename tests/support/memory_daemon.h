@@ -30,13 +30,16 @@
 struct memory_client;
 
 enum {
-    MEMORY_DAEMON_WORDS_SIZE = 1024
+    MEMORY_DAEMON_WORDS_SIZE = 1024,
+    MEMORY_DAEMON_MOST_WORDS = 32
 };
 
 struct memory_daemon {
     struct chaos own_chaos;
     struct chaos *chaos;                  /* where its memory comes from */
     char words[MEMORY_DAEMON_WORDS_SIZE]; /* its command line, which options may point into */
+    char *argv[MEMORY_DAEMON_MOST_WORDS + 1];
+    int argc;
     struct options options;
     struct log log;
     char *log_text; /* all that was logged, NUL-terminated */
@@ -55,15 +58,25 @@ struct memory_bytes {
     size_t capacity;
 };
 
+/* Output that the connection has handed out, as for a write that the socket did not take whole. */
+struct memory_writing {
+    char *data; /* NULL when there is none */
+    size_t length;
+    size_t done;
+    size_t capacity;
+};
+
 struct memory_client {
     struct memory_daemon *daemon;
     struct memory_client *next;
     struct connection *connection; /* NULL once it has ended */
     struct memory_bytes sent;      /* on its way to the daemon */
     struct memory_bytes told;      /* answers not looked at yet */
-    char *line;                    /* the last one that was looked at */
-    bool shut;                     /* no more will be sent */
-    bool deaf;                     /* takes nothing of what it is told */
+    size_t window; /* how much of `told` may wait, as in a socket's buffer; 0: no limit */
+    struct memory_writing writing;
+    char *line; /* the last one that was looked at */
+    bool shut;  /* no more will be sent */
+    bool deaf;  /* takes nothing of what it is told */
 };
 
 /* Starts one. `words` is a command line of options, split at blanks ("" for none); gpu0's seed is 7
@@ -80,6 +93,26 @@ bool memory_daemon_turn(struct memory_daemon *daemon);
 /* Turns until nothing moves. */
 void memory_daemon_settle(struct memory_daemon *daemon);
 
+/* The parts of a turn, for tests that put them in an order of their own. Each says whether
+ * something moved.
+ *
+ * The connection takes in at most `most` bytes of what was sent, or else goes on with the lines
+ * that wait, or else learns that no more will come. */
+bool memory_client_take_in(struct memory_client *client, size_t most);
+
+/* What it has to say goes out, as far as the client's window lets it; then it ends, if it is
+ * done. */
+bool memory_client_flush(struct memory_client *client);
+
+/* The subscribers are served. */
+bool memory_daemon_serve_events(struct memory_daemon *daemon);
+
+/* What ended connections have left is freed. */
+bool memory_daemon_reap(struct memory_daemon *daemon);
+
+/* A SIGHUP: the file of --config and the command line are read again. */
+bool memory_daemon_reload(struct memory_daemon *daemon);
+
 /* Time goes on. Lines that were half there for too long end their connections. */
 void memory_daemon_wait(struct memory_daemon *daemon, uint64_t milliseconds);
 
@@ -91,6 +124,12 @@ struct memory_client *memory_daemon_connect(struct memory_daemon *daemon, uid_t 
 
 /* The same with everything that the kernel and the groups say of it. */
 struct memory_client *memory_daemon_connect_peer(struct memory_daemon *daemon, struct peer peer);
+
+/* The same; NULL when the daemon has no memory for it. */
+struct memory_client *memory_daemon_let_in(struct memory_daemon *daemon, struct peer peer);
+
+/* The end of a client whose connection has ended. */
+void memory_client_forget(struct memory_client *client);
 
 /* Sends bytes; nothing moves before the next turn. */
 void memory_client_send(struct memory_client *client, const char *bytes, size_t length);
@@ -104,6 +143,9 @@ void memory_client_shut(struct memory_client *client);
 
 /* Goes away at once, with its answers unread. */
 void memory_client_hang_up(struct memory_client *client);
+
+/* Takes at most `most` bytes of what it was told, whole lines or not; how many. */
+size_t memory_client_read(struct memory_client *client, char *bytes, size_t most);
 
 /* The next line it was told, without its LF; NULL when there is none (yet). Valid until the next
  * call. */

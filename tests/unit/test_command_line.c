@@ -44,11 +44,8 @@ static const struct command_entry COMMAND_TABLE[] = {
     {"look", "", 0, SIZE_MAX, "looks", "", "show look"},
 };
 static const struct command_takes TAKES_TABLE[] = {
-    {COMMAND_paint, OPTION_with},
-    {COMMAND_paint, OPTION_over},
-    {COMMAND_paint, OPTION_count},
-    {COMMAND_paint, OPTION_size},
-    {COMMAND_look, OPTION_name},
+    {COMMAND_paint, OPTION_with}, {COMMAND_paint, OPTION_over}, {COMMAND_paint, OPTION_count},
+    {COMMAND_paint, OPTION_size}, {COMMAND_look, OPTION_name},
 };
 static const struct command_table TABLE = {
     .program = "show",

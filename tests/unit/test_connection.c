@@ -197,6 +197,29 @@ static void test_a_turn_carries_out_so_many_requests_and_loses_none(void **state
     memory_daemon_end(&daemon);
 }
 
+static void test_a_turn_that_is_just_full_leaves_nothing_for_another(void **state)
+{
+    struct memory_daemon daemon;
+    (void)state;
+    memory_daemon_start(&daemon, NULL, "--max-requests-per-turn=64");
+    struct memory_client *client = memory_daemon_connect(&daemon, USER);
+    send_often(client, allocate_line, 64);
+    assert_true(memory_daemon_turn(&daemon));
+    assert_int_equal(lines_told(client), 64);
+    assert_false(connection_wants_turn(client->connection));
+    assert_true(connection_wants_input(client->connection));
+    send_often(client, allocate_line, 64);
+    memory_client_send_text(client, "{\"id\":1,"); /* the beginning of a line is kept */
+    assert_true(memory_daemon_turn(&daemon));
+    assert_int_equal(lines_told(client), 64);
+    memory_daemon_settle(&daemon);
+    assert_true(connection_wants_input(client->connection));
+    memory_client_send_text(client, "\"method\":\"snapshot\"}\n");
+    memory_daemon_settle(&daemon);
+    assert_int_equal(lines_told(client), 1);
+    memory_daemon_end(&daemon);
+}
+
 static void test_a_long_walk_counts_as_many_requests(void **state)
 {
     struct memory_daemon daemon;
@@ -524,6 +547,88 @@ static void test_the_rest_of_a_line_too_long_must_end_in_time_too(void **state)
     memory_daemon_end(&daemon);
 }
 
+/* Who sends without a pause is nearly always in the middle of a line: of another one each time. */
+static void test_each_line_has_a_time_of_its_own(void **state)
+{
+    struct memory_daemon daemon;
+    (void)state;
+    memory_daemon_start(&daemon, NULL, "--max-half-line-seconds=30");
+    struct memory_client *client = memory_daemon_connect(&daemon, USER);
+    memory_client_send(client, snapshot_line, 5);
+    memory_daemon_settle(&daemon);
+    for (int i = 0; i < 10; i++) {
+        memory_daemon_wait(&daemon, 20000);
+        memory_client_send_text(client, snapshot_line + 5);
+        memory_client_send(client, snapshot_line, 5);
+        memory_daemon_settle(&daemon);
+        assert_kind(memory_client_line(client), "result");
+        assert_int_equal(connection_deadline_ms(client->connection),
+                         daemon.now.monotonic_ms + 30000);
+    }
+    memory_daemon_wait(&daemon, 30000);
+    memory_daemon_settle(&daemon);
+    assert_null(client->connection);
+    memory_daemon_end(&daemon);
+}
+
+static void test_a_line_after_one_too_long_has_a_time_of_its_own(void **state)
+{
+    struct memory_daemon daemon;
+    (void)state;
+    memory_daemon_start(&daemon, NULL, "--max-line-bytes=1024 --max-half-line-seconds=30");
+    struct memory_client *client = memory_daemon_connect(&daemon, USER);
+    send_often(client, "0123456789", 200);
+    memory_daemon_settle(&daemon);
+    assert_kind(memory_client_line(client), "invalid_request");
+    memory_daemon_wait(&daemon, 20000);
+    memory_client_send_text(client, "and its rest\n"); /* ended, and the next one begun */
+    memory_client_send(client, snapshot_line, 5);
+    memory_daemon_settle(&daemon);
+    assert_int_equal(connection_deadline_ms(client->connection), daemon.now.monotonic_ms + 30000);
+    memory_daemon_wait(&daemon, 20000);
+    memory_client_send_text(client, "a line too long\n"); /* and now one that is too long again */
+    send_often(client, "0123456789", 200);
+    memory_daemon_settle(&daemon);
+    assert_int_equal(connection_deadline_ms(client->connection), daemon.now.monotonic_ms + 30000);
+    memory_daemon_end(&daemon);
+}
+
+static void test_the_clock_of_half_a_line_does_not_run_while_whole_ones_wait(void **state)
+{
+    struct memory_daemon daemon;
+    (void)state;
+    memory_daemon_start(&daemon, NULL, "--max-requests-per-turn=1 --max-half-line-seconds=30");
+    struct memory_client *client = memory_daemon_connect(&daemon, USER);
+    send_often(client, snapshot_line, 3);
+    memory_client_send(client, snapshot_line, 5);
+    memory_daemon_turn(&daemon);
+    memory_daemon_wait(&daemon, 40000); /* the daemon was busy elsewhere */
+    memory_daemon_settle(&daemon);
+    assert_int_equal(lines_told(client), 3);
+    assert_non_null(client->connection);
+    assert_int_equal(connection_deadline_ms(client->connection), daemon.now.monotonic_ms + 30000);
+    memory_daemon_end(&daemon);
+}
+
+static void test_the_clock_of_half_a_line_does_not_run_while_events_are_unread(void **state)
+{
+    struct memory_daemon daemon;
+    (void)state;
+    memory_daemon_start(&daemon, NULL, "--max-unread-bytes=100 --max-half-line-seconds=30");
+    struct memory_client *worker = memory_daemon_connect(&daemon, USER);
+    struct memory_client *watcher = memory_daemon_connect(&daemon, USER);
+    assert_kind(memory_client_ask(watcher, "{\"id\":1,\"method\":\"subscribe\"}"), "result");
+    memory_client_send(watcher, snapshot_line, 5);
+    watcher->deaf = true;
+    memory_daemon_settle(&daemon);
+    assert_kind(memory_client_call(worker, "allocate", "\"requested_bytes\":100"), "result");
+    assert_false(connection_wants_input(watcher->connection)); /* an event fills it */
+    memory_daemon_wait(&daemon, 40000);
+    memory_daemon_settle(&daemon);
+    assert_false(watcher->connection->broken);
+    memory_daemon_end(&daemon);
+}
+
 static void test_the_clock_of_half_a_line_does_not_run_while_answers_are_unread(void **state)
 {
     struct memory_daemon daemon;
@@ -813,6 +918,7 @@ int main(void)
         cmocka_unit_test(test_a_notification_and_an_empty_line_are_not_answered),
         cmocka_unit_test(test_a_line_too_long_gets_one_error_and_the_next_one_its_answer),
         cmocka_unit_test(test_a_turn_carries_out_so_many_requests_and_loses_none),
+        cmocka_unit_test(test_a_turn_that_is_just_full_leaves_nothing_for_another),
         cmocka_unit_test(test_a_long_walk_counts_as_many_requests),
         cmocka_unit_test(test_one_connection_does_not_hold_up_another),
         cmocka_unit_test(test_with_unread_answers_nothing_is_carried_out_until_they_are_read),
@@ -827,6 +933,10 @@ int main(void)
         cmocka_unit_test(test_half_a_line_ends_its_connection_in_time_with_one_error),
         cmocka_unit_test(test_a_line_that_ends_in_time_stops_the_clock),
         cmocka_unit_test(test_the_rest_of_a_line_too_long_must_end_in_time_too),
+        cmocka_unit_test(test_each_line_has_a_time_of_its_own),
+        cmocka_unit_test(test_a_line_after_one_too_long_has_a_time_of_its_own),
+        cmocka_unit_test(test_the_clock_of_half_a_line_does_not_run_while_whole_ones_wait),
+        cmocka_unit_test(test_the_clock_of_half_a_line_does_not_run_while_events_are_unread),
         cmocka_unit_test(test_the_clock_of_half_a_line_does_not_run_while_answers_are_unread),
         cmocka_unit_test(test_a_broken_connection_carries_nothing_out),
         cmocka_unit_test(test_an_idle_connection_holds_no_buffer),

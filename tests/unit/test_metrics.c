@@ -418,6 +418,32 @@ static void test_each_request_is_timed_by_one_look_at_the_clock(void **state)
     memory_daemon_end(&daemon);
 }
 
+static void test_allocate_and_free_are_timed_in_groups(void **state)
+{
+    struct memory_daemon daemon;
+    struct fake_clock clock = {.step_ns = 8000};
+    (void)state;
+    memory_daemon_start(&daemon, NULL, "");
+    give_clock(&daemon, &clock);
+    struct memory_client *client = memory_daemon_connect(&daemon, USER);
+    for (int number = 0; number < 10; number++)
+        memory_client_send_line(client, "{\"id\":1,\"method\":\"allocate\",\"params\":"
+                                        "{\"requested_bytes\":100}}");
+    memory_client_send_line(client, "{\"id\":2,\"method\":\"snapshot\"}");
+    memory_client_send_line(client, "{\"id\":3,\"method\":\"allocate\",\"params\":"
+                                    "{\"requested_bytes\":100}}");
+    memory_daemon_turn(&daemon);
+    /* Where the burst began; after 8; before the snapshot and after it; where the burst ended. */
+    assert_int_equal(clock.looks, 5);
+    const struct metrics_latency *allocate = &daemon.server.counts.latency[METHOD_allocate];
+    assert_int_equal(allocate->sum_ns, 8 * 1000 + 2 * 4000 + 8000);
+    assert_int_equal(allocate->counts[0], 8); /* up to 1 us */
+    assert_int_equal(allocate->counts[2], 2); /* up to 5 us */
+    assert_int_equal(allocate->counts[3], 1); /* up to 10 us */
+    assert_int_equal(daemon.server.counts.latency[METHOD_snapshot].sum_ns, 8000);
+    memory_daemon_end(&daemon);
+}
+
 static void test_buckets_hold_all_that_took_no_longer(void **state)
 {
     struct memory_daemon daemon;
@@ -556,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_each_metric_of_the_table_is_written_once_with_its_help_and_type),
         cmocka_unit_test(test_labels_are_escaped),
         cmocka_unit_test(test_each_request_is_timed_by_one_look_at_the_clock),
+        cmocka_unit_test(test_allocate_and_free_are_timed_in_groups),
         cmocka_unit_test(test_buckets_hold_all_that_took_no_longer),
         cmocka_unit_test(test_bucket_limits_grow_and_say_what_they_are),
         cmocka_unit_test(test_a_delay_on_purpose_is_no_latency),

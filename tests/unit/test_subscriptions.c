@@ -372,6 +372,28 @@ static void test_cleared_events_are_missed(void **state)
     memory_daemon_end(&pair.daemon);
 }
 
+static void test_a_miss_is_told_without_waiting_for_the_next_event(void **state)
+{
+    struct pair pair;
+    struct seen seen = {.last = 0};
+    (void)state;
+    begin(&pair, "");
+    struct memory_client *root = memory_daemon_connect(&pair.daemon, 0);
+    subscribe(pair.watcher, "");
+    make_events(pair.worker, "gpu0", 2);
+    settle(&pair.daemon);
+    see_all(pair.watcher, "gpu0", &seen);
+    assert_int_equal(seen.events, 2);
+    pair.daemon.now.monotonic_ms = 0; /* no wake-up is due before the clear */
+    make_events(pair.worker, "gpu0", 6);
+    assert_kind(memory_client_call(root, "trace_clear", ""), "result");
+    pair.daemon.now.monotonic_ms = 2000000;
+    settle(&pair.daemon);
+    see_all(pair.watcher, "gpu0", &seen);
+    assert_int_equal(seen.missed, 6);
+    memory_daemon_end(&pair.daemon);
+}
+
 static void test_a_clear_when_all_was_sent_is_no_miss(void **state)
 {
     struct pair pair;
@@ -805,6 +827,7 @@ int main(void)
         cmocka_unit_test(test_ten_subscribers_get_the_same_stream),
         cmocka_unit_test(test_what_was_dropped_is_told_once_and_it_goes_on),
         cmocka_unit_test(test_cleared_events_are_missed),
+        cmocka_unit_test(test_a_miss_is_told_without_waiting_for_the_next_event),
         cmocka_unit_test(test_a_clear_when_all_was_sent_is_no_miss),
         cmocka_unit_test(test_without_a_trace_nothing_is_sent),
         cmocka_unit_test(test_a_slow_reader_falls_behind_and_others_do_not_notice),
