@@ -77,5 +77,7 @@ bool compare_reaches_policy(const struct event *event);
 /* The table with its notes, or the document. The exit status. */
 int compare_print_text(struct comparison *comparison);
 int compare_print_json(struct comparison *comparison);
+/* The document alone. Failures stay in the writer. */
+void compare_write_json(const struct comparison *comparison, struct json_writer *writer);
 
 #endif

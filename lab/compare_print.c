@@ -381,27 +381,32 @@ static void write_row(struct json_writer *writer, const struct comparison *compa
     json_writer_end_object(writer);
 }
 
-int compare_print_json(struct comparison *comparison)
+void compare_write_json(const struct comparison *comparison, struct json_writer *writer)
 {
     const struct events_facts *facts = comparison->facts;
+    json_writer_begin_object(writer);
+    json_writer_member_text(writer, "format", facts->log.format);
+    json_writer_member_u64(writer, "device", facts->device);
+    json_writer_member_u64(writer, "events", facts->events);
+    json_writer_member_u64(writer, "allocations", facts->count[LOG_ALLOCATE]);
+    json_writer_member_text(writer, "means_by", facts->span_us > 0 ? "time" : "events");
+    if (comparison->capacity_bytes > 0)
+        json_writer_member_u64(writer, "capacity_bytes", comparison->capacity_bytes);
+    else
+        json_writer_member_null(writer, "capacity_bytes");
+    json_writer_member_u64(writer, "floor_bytes", facts->peak_bytes);
+    json_writer_key(writer, "policies");
+    json_writer_begin_array(writer);
+    for (size_t i = 0; i < comparison->row_count; i++)
+        write_row(writer, comparison, &comparison->rows[i]);
+    json_writer_end_array(writer);
+    json_writer_end_object(writer);
+}
+
+int compare_print_json(struct comparison *comparison)
+{
     struct json_writer writer;
     lab_begin_json(comparison->lab, &writer);
-    json_writer_begin_object(&writer);
-    json_writer_member_text(&writer, "format", facts->log.format);
-    json_writer_member_u64(&writer, "device", facts->device);
-    json_writer_member_u64(&writer, "events", facts->events);
-    json_writer_member_u64(&writer, "allocations", facts->count[LOG_ALLOCATE]);
-    json_writer_member_text(&writer, "means_by", facts->span_us > 0 ? "time" : "events");
-    if (comparison->capacity_bytes > 0)
-        json_writer_member_u64(&writer, "capacity_bytes", comparison->capacity_bytes);
-    else
-        json_writer_member_null(&writer, "capacity_bytes");
-    json_writer_member_u64(&writer, "floor_bytes", facts->peak_bytes);
-    json_writer_key(&writer, "policies");
-    json_writer_begin_array(&writer);
-    for (size_t i = 0; i < comparison->row_count; i++)
-        write_row(&writer, comparison, &comparison->rows[i]);
-    json_writer_end_array(&writer);
-    json_writer_end_object(&writer);
+    compare_write_json(comparison, &writer);
     return lab_print_json(comparison->lab, &writer);
 }

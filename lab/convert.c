@@ -210,12 +210,12 @@ int perform_convert(struct lab *lab)
     if (status != LAB_FINE)
         return status;
     /* Only now: a log that cannot be read leaves the file as it was. */
-    FILE *to = named ? fopen(name, "we") : lab->output.out;
-    if (to)
-        status = convert(lab, events, to, name);
-    else
+    FILE *own = named ? fopen(name, "we") : NULL;
+    if (named && !own)
         status = lab_not_written(lab, name, errno);
-    if (named && to && fclose(to) != 0 && status == LAB_FINE)
+    else
+        status = convert(lab, events, own ? own : lab->output.out, name);
+    if (own && fclose(own) != 0 && status == LAB_FINE)
         status = lab_not_written(lab, name, errno);
     events_release(events);
     return status;

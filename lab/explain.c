@@ -70,7 +70,7 @@ static int try_others(struct explain *explain)
 
 /* ------------------------------------------------------------------------------ the whole */
 
-static int find_out(struct explain *explain)
+int explain_find_out(struct explain *explain)
 {
     const struct fit_subject subject = subject_of(explain, explain->policy);
     explain->lab->doing = "looking for the refusal";
@@ -97,7 +97,7 @@ static int explain_log(struct explain *explain)
     if (status != LAB_FINE)
         return status;
     explain->events = events;
-    status = find_out(explain);
+    status = explain_find_out(explain);
     lab_hide_progress(lab);
     if (status == LOG_FINE)
         status = lab->output.json ? explain_print_json(explain) : explain_print_text(explain);

@@ -108,6 +108,9 @@ struct explain {
     size_t try_count;
 };
 
+/* Finds out everything, with runs of its own. What stands before `refused` is given. log_status. */
+int explain_find_out(struct explain *explain);
+
 /* Replays to the first refusal and looks at it. log_status. */
 int explain_find(struct explain *explain);
 

@@ -87,16 +87,16 @@ static int find_owners(const struct explain *explain, struct collecting *collect
     if (count == 0)
         return 0;
     const struct explain_owner **sorted =
-        memory_allocate_array(explain->lab->memory, count, sizeof(*sorted));
+        memory_allocate_array(explain->lab->memory, count, sizeof(const struct explain_owner *));
     if (!sorted)
         return -1;
     for (size_t i = 0; i < count; i++) {
         if (owners[i].live)
             sorted[live++] = &owners[i];
     }
-    qsort(sorted, live, sizeof(*sorted), by_offset);
+    qsort(sorted, live, sizeof(const struct explain_owner *), by_offset);
     join(collecting, sorted, live);
-    memory_release_array(explain->lab->memory, sorted, count, sizeof(*sorted));
+    memory_release_array(explain->lab->memory, sorted, count, sizeof(const struct explain_owner *));
     return 0;
 }
 
@@ -125,6 +125,8 @@ static void draw_map(struct explain *explain, const struct collecting *collectin
     bool open[EXPLAIN_MAP_CELLS] = {false};
     for (size_t i = 0; i < collecting->count; i++)
         total += collecting->blocks[i].bytes;
+    if (total == 0)
+        return;
     explain->cell_bytes = total / EXPLAIN_MAP_CELLS + (total % EXPLAIN_MAP_CELLS > 0);
     for (size_t i = 0; i < collecting->count; i++) {
         const struct explain_block *block = &collecting->blocks[i];

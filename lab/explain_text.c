@@ -286,7 +286,8 @@ static void print_wrong(const struct explain *explain)
                 about(explain->wrong_largest, &one));
 }
 
-static void print_cures(const struct explain *explain)
+/* 0, or -1 without memory. */
+static int print_cures(const struct explain *explain)
 {
     static const struct table_column COLUMNS[] = {
         {"  setting", false}, {"the whole log", false}, {"peak reserved", true}, {"retries", true}};
@@ -304,12 +305,14 @@ static void print_cures(const struct explain *explain)
     else if (explain->fit.smallest > 0)
         output_text(
             output,
-            "  even less, by chance: on %s this policy serves the whole log; surely from %s on\n",
-            exact(explain->fit.smallest, &one), exact(explain->fit.sure, &two));
+            "  even less, by chance: on %s this policy serves the whole log, and on this device "
+            "not\n",
+            exact(explain->fit.smallest, &one));
     else
         output_text(output, "  no device is large enough\n");
-    if (explain->fit.fails_again > 0 && explain->fit.smallest > explain->capacity_bytes)
-        output_text(output, "  but on %s it refuses again; surely from %s on\n",
+    if (explain->fit.fails_again > 0)
+        output_text(output,
+                    "  more is not always enough: it refuses again on %s, but not from %s on\n",
                     about(explain->fit.fails_again, &one), exact(explain->fit.sure, &two));
     output_text(output, "  on the same device:\n");
     table_init(&table, explain->lab->memory, output, COLUMNS, sizeof(COLUMNS) / sizeof(COLUMNS[0]));
@@ -328,8 +331,9 @@ static void print_cures(const struct explain *explain)
             table_number(&table, attempt->run.retries);
         }
     }
-    table_end(&table); /* without memory some rows are missing, which it says itself */
+    int status = table_end(&table);
     table_release(&table);
+    return status;
 }
 
 static void print_heading(const struct explain *explain)
@@ -368,6 +372,5 @@ int explain_print_text(const struct explain *explain)
     print_holders(explain);
     print_tried(explain);
     print_wrong(explain);
-    print_cures(explain);
-    return LAB_FINE;
+    return print_cures(explain) == 0 ? LAB_FINE : lab_no_memory(explain->lab);
 }

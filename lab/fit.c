@@ -151,9 +151,21 @@ int lab_check_settings(struct lab *lab, const struct text_list *settings, const 
     return LAB_FINE;
 }
 
+static int fit_rows(struct lab *lab, const struct text_list *settings, const char *seed)
+{
+    struct fit fit = {.lab = lab, .row_count = settings->count};
+    fit.rows = memory_allocate_zeroed(lab->memory, fit.row_count, sizeof(*fit.rows));
+    if (!fit.rows)
+        return lab_no_memory(lab);
+    for (size_t i = 0; i < fit.row_count; i++)
+        fit.rows[i].policy = settings->texts[i];
+    int status = fit_log(&fit, seed);
+    memory_release_array(lab->memory, fit.rows, fit.row_count, sizeof(*fit.rows));
+    return status;
+}
+
 int perform_fit(struct lab *lab)
 {
-    struct fit fit = {.lab = lab};
     struct text_list settings;
     const char *seed =
         lab_has(lab, LAB_OPTION_seed) ? lab->line.values[LAB_OPTION_seed].text : NULL;
@@ -162,18 +174,8 @@ int perform_fit(struct lab *lab)
     /* Mistyped ones are told before a long log is read. */
     if (status == LAB_FINE)
         status = lab_check_settings(lab, &settings, seed);
-    if (status == LAB_FINE) {
-        fit.row_count = settings.count;
-        fit.rows = memory_allocate_zeroed(lab->memory, fit.row_count, sizeof(*fit.rows));
-        if (!fit.rows)
-            status = lab_no_memory(lab);
-    }
-    if (status == LAB_FINE) {
-        for (size_t i = 0; i < fit.row_count; i++)
-            fit.rows[i].policy = settings.texts[i];
-        status = fit_log(&fit, seed);
-    }
-    memory_release_array(lab->memory, fit.rows, fit.row_count, sizeof(*fit.rows));
+    if (status == LAB_FINE)
+        status = fit_rows(lab, &settings, seed);
     text_list_release(&settings);
     return status;
 }

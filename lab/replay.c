@@ -70,6 +70,14 @@ static const struct policy_operations *find_policy(const char *text, const char 
     return operations;
 }
 
+/* As worsegpu_create wants it: -?[0-9]+, at most 4300 digits. */
+static bool seed_is_fine(const char *seed)
+{
+    seed += *seed == '-';
+    size_t digits = strspn(seed, "0123456789");
+    return digits > 0 && digits <= WORSEGPU_MAX_SEED_DIGITS && seed[digits] == '\0';
+}
+
 /* Fills in what the choice says; the text of the knobs becomes the replay's own. */
 static int set_up(struct replay *replay, const struct replay_choice *choice, const char *knobs,
                   char problem[REPLAY_PROBLEM_SIZE])
@@ -89,8 +97,13 @@ static int set_up(struct replay *replay, const struct replay_choice *choice, con
         snprintf(problem, REPLAY_PROBLEM_SIZE, "%s", knob_problem);
         return WORSEGPU_INVALID_ARGUMENT;
     }
-    int status =
-        python_random_seed(&replay->random, choice->seed ? choice->seed : "0", replay->memory);
+    const char *seed = choice->seed ? choice->seed : "0";
+    if (!seed_is_fine(seed)) {
+        snprintf(problem, REPLAY_PROBLEM_SIZE,
+                 "a seed is a decimal integer of at most 4300 digits, not '%.40s'", seed);
+        return WORSEGPU_INVALID_ARGUMENT;
+    }
+    int status = python_random_seed(&replay->random, seed, replay->memory);
     if (status != WORSEGPU_OK)
         return status;
     struct policy_setup setup = {

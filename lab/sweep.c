@@ -158,8 +158,8 @@ static int run_pending(struct sweep *sweep, FILE *file)
     if (status != LAB_FINE)
         status = status == LAB_MEMORY
                      ? lab_no_memory(sweep->lab)
-                     : lab_error(sweep->lab, status, status == LAB_FILE ? "no_file" : "bad_results",
-                                 problem);
+                     : lab_error(sweep->lab, (enum lab_exit)status,
+                                 status == LAB_FILE ? "no_file" : "bad_results", problem);
     else
         status = find_pending(sweep, &results);
     sweep_results_release(&results);
@@ -198,7 +198,8 @@ static int finish(struct sweep *sweep)
     sweep_results_release(&results);
     if (status == LAB_MEMORY)
         return lab_no_memory(lab);
-    return status == LAB_FINE ? LAB_FINE : lab_error(lab, status, "no_file", problem);
+    return status == LAB_FINE ? LAB_FINE
+                              : lab_error(lab, (enum lab_exit)status, "no_file", problem);
 }
 
 static int run_shard(struct sweep *sweep)

@@ -104,7 +104,8 @@ int perform_merge(struct lab *lab)
     if (status == LAB_MEMORY)
         status = lab_no_memory(lab);
     else if (status != LAB_FINE)
-        status = lab_error(lab, status, status == LAB_FILE ? "no_file" : "bad_results", problem);
+        status = lab_error(lab, (enum lab_exit)status,
+                           status == LAB_FILE ? "no_file" : "bad_results", problem);
     else
         status = print(lab, &results);
     sweep_results_release(&results);

@@ -16,7 +16,7 @@ packaged=$(sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
 }
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-rm -rf "$folder/source" "$folder"/*.deb "$folder"/*.buildinfo "$folder"/*.changes
+rm -rf "$folder/source" "$folder/look" "$folder"/*.deb "$folder"/*.buildinfo "$folder"/*.changes
 mkdir "$folder/source"
 # As it stands here, changes included.
 tools/list_files.sh '*' | tar -cf - -T - | tar -xf - -C "$folder/source"
@@ -31,4 +31,11 @@ tools/list_files.sh '*' | tar -cf - -T - | tar -xf - -C "$folder/source"
 }
 rm -rf "$folder/source"
 lintian --fail-on error --suppress-tags bad-distribution-in-changes-file "$folder"/*.changes
+# What is in the packages, as it will be on the user's disk.
+mkdir "$folder/look"
+for package in "$folder"/*.deb; do
+    dpkg-deb -x "$package" "$folder/look"
+done
+find "$folder/look" -type f \( -path '*bin/*' -o -name '*.so.*' \) ! -path '*/debug/*' -exec tools/hardening.sh '{}' +
+rm -rf "$folder/look"
 ls "$folder"/*.deb

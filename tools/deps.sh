@@ -30,10 +30,17 @@ lint         clang-tidy       program clang-tidy
 lint         cppcheck         program cppcheck
 lint         shellcheck       program shellcheck
 fuzz         clang            program clang
+mutation     clang            program clang
+mutation     python3          program python3
 valgrind     valgrind         program valgrind
 coverage     gcovr            program gcovr
+bench        redis-tools      program redis-check-rdb
+jobs         parallel         program parallel
 acceptance   python3          program python3
 metrics      prometheus       program promtool
+page         chromium         program chromium
+page         nodejs           program node
+page         npm              program npm
 deb          debhelper        program dh
 deb          lintian          program lintian
 deb          dpkg-dev         program dpkg-buildpackage

@@ -75,6 +75,10 @@ cat >"$room/wanted" <<END
 ./share/doc/worsegpu/LICENSE
 ./share/doc/worsegpu/PROTOCOL.md
 ./share/doc/worsegpu/README.md
+./share/doc/worsegpu/jobs/README.md
+./share/doc/worsegpu/jobs/sweep-parallel.sh
+./share/doc/worsegpu/jobs/sweep.ini
+./share/doc/worsegpu/jobs/sweep.slurm
 ./share/man/man1/worse-gpu-benchmark.1
 ./share/man/man1/worse-gpu-demo.1
 ./share/man/man1/worsegpu-cli.1
@@ -102,28 +106,15 @@ only_ours() { # NAMES_COMMAND... FILE: every name it shows begins with worsegpu_
     "$@" | awk 'NF >= 2 && $(NF - 1) != "A" { name = $NF; sub(/@.*/, "", name); print name }' >"$room/names"
     test -s "$room/names" && ! grep -v '^worsegpu_' "$room/names"
 }
-hardened() { # FILE: addresses bound before main, then read-only
-    readelf -Wl "$1" | grep -q GNU_RELRO && readelf -Wd "$1" | grep -qE '\(FLAGS\).*BIND_NOW|\(FLAGS_1\).*NOW'
-}
-moves() { # PROGRAM: can be loaded anywhere
-    readelf -Wd "$1" | grep -qE '\(FLAGS_1\).*PIE'
-}
 named() { # LIBRARY NAME
     readelf -Wd "$1" | grep -qF "Library soname: [$2]"
 }
-not_executable_stack() { # FILE
-    readelf -Wl "$1" | awk '$1 == "GNU_STACK" { found = 1; if ($7 ~ /E/) bad = 1 } END { exit !found || bad }'
-}
-for program in sbin/worsegpud bin/worsegpu-cli bin/worse-gpu-demo bin/worse-gpu-benchmark; do
-    check "$program is position-independent" moves "$prefix/$program"
-    check "$program has RELRO and binds at start" hardened "$prefix/$program"
-    check "$program has no executable stack" not_executable_stack "$prefix/$program"
-done
+check "programs and libraries are hardened" tools/hardening.sh "$prefix"/sbin/worsegpud "$prefix"/bin/worse* \
+    "$prefix"/lib/libworsegpu.so "$prefix"/lib/libworsegpu-client.so
 for library in libworsegpu libworsegpu-client; do
     check "$library.so shows only worsegpu_ names" only_ours nm -D --defined-only "$prefix/lib/$library.so"
     check "$library.a shows only worsegpu_ names" only_ours nm -g --defined-only "$prefix/lib/$library.a"
     check "$library.so is called $library.so.$ABI" named "$prefix/lib/$library.so" "$library.so.$ABI"
-    check "$library.so has RELRO and binds at start" hardened "$prefix/lib/$library.so"
 done
 
 check "the unit starts the daemon that was installed" \

@@ -322,6 +322,19 @@ static void test_a_knob_out_of_range_is_refused_before_the_log_is_read(void **st
     assert_non_null(strstr(real_process_errors(room, process), "memory_fraction"));
 }
 
+static void test_a_seed_that_is_no_number_is_refused(void **state)
+{
+    struct real_room *room = *state;
+    static const char *const SEEDS[] = {"x", "", "-", "1x", "0x10", "1.5"};
+    for (size_t i = 0; i < sizeof(SEEDS) / sizeof(SEEDS[0]); i++) {
+        struct real_process *process =
+            real_process_run(room, NULL, lab(room), "compare", "--policy", "worse", "--seed",
+                             SEEDS[i], tiny(room), NULL);
+        assert_int_equal(real_process_wait(process), 2);
+        assert_non_null(strstr(real_process_errors(room, process), "a seed is a decimal integer"));
+    }
+}
+
 /* ------------------------------------------------------------------------------ a real log */
 
 static const char *shared_file(struct real_room *room, const char *name)
@@ -404,6 +417,7 @@ int main(void)
         IN_ROOM(test_the_table_has_the_floor_every_policy_and_what_is_best),
         IN_ROOM(test_quick_and_time_choose_the_columns),
         IN_ROOM(test_a_knob_out_of_range_is_refused_before_the_log_is_read),
+        IN_ROOM(test_a_seed_that_is_no_number_is_refused),
         IN_ROOM(test_the_usual_table_of_a_real_log_is_the_published_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,18 @@ static void test_without_a_refusal_the_margin_is_told(void **state)
     assert_says(text, "The margin is 30.0 B: the smallest device that will do has 100 bytes");
 }
 
+/* Worst fit: 17 bytes are enough, 21 are not, 22 are again; see test_fit_search.c. */
+static void test_more_memory_that_is_worse_is_told(void **state)
+{
+    struct real_room *room = *state;
+    const char *text =
+        said(room, real_process_run(room, NULL, lab(room), "explain",
+                                    log_of(room, "+9,+6,-1,+2,-0,+5,+6,-2,+6\n"), "--policy",
+                                    "list_fit fit=worst", "--capacity", "21", NULL));
+    assert_says(text, "even less, by chance: on 17 bytes");
+    assert_says(text, "it refuses again on 21.0 B, but not from 22 bytes on");
+}
+
 /* torch flushes: 8 MiB in a segment of 20, freed and given back, 4 MiB in another one with 1 MiB
  * left over... The pin of 2 MiB holds a segment of 20. */
 static void test_torch_tells_of_segments_that_something_holds(void **state)
@@ -280,6 +292,7 @@ int main(void)
         IN_ROOM(test_what_would_have_served_it_is_tried),
         IN_ROOM(test_nothing_helps_where_live_memory_takes_the_room),
         IN_ROOM(test_without_a_refusal_the_margin_is_told),
+        IN_ROOM(test_more_memory_that_is_worse_is_told),
         IN_ROOM(test_torch_tells_of_segments_that_something_holds),
         IN_ROOM(test_the_story_has_all_its_chapters),
         IN_ROOM(test_a_sentence_is_explained_with_its_figures_cause_and_steps),

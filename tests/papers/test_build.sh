@@ -10,7 +10,7 @@ wrong() {
 }
 
 # Targets that only other targets use.
-internal='FORCE thread-tests fuzz-programs'
+internal='FORCE thread-tests fuzz-programs mutation-tests'
 
 test_make_help_lists_every_target() {
     listed=$(make help)

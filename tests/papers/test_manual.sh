@@ -298,6 +298,11 @@ make_files() {
     tail -c +2 "$corpus/fuzz_log/golden" >"$room/examples/golden/bfc/one.ndjson"
     cp "$corpus/fuzz_torch_snapshot/picture" "$room/examples/decomfl.pickle"
     cp "$corpus/fuzz_torch_snapshot/picture" "$room/examples/log.pickle"
+    printf 'log = decomfl.pickle\npolicy = buddy\nseed = 0, 1\n' >"$room/examples/sweep.ini"
+    for shard in 1 2; do
+        worsegpu-lab sweep "$room/examples/sweep.ini" --shard "$shard/2" \
+            --output "$room/examples/shard-$shard.ndjson" >"$room/said"
+    done
     # shellcheck disable=SC2016  # the script's own exit status
     printf '#!/bin/sh\nworsegpu-cli alloc 4096\n[ $? -eq 4 ]\n' >"$room/examples/my-test"
     chmod +x "$room/examples/my-test"

@@ -18,7 +18,7 @@
 #include "tests/support/chaos.h"
 
 enum {
-    MOST_WORDS = 10
+    MOST_WORDS = 20
 };
 
 #define LOG                                                                                        \
@@ -147,6 +147,57 @@ static void test_compare_without_memory(void **state)
         true});
 }
 
+static void test_fit_without_memory(void **state)
+{
+    (void)state;
+    survives(&(struct command){
+        {"worsegpu-lab", "fit", "--policy", "list_fit", "--vary", "fit=worst", "@", NULL},
+        LOG,
+        LAB_FINE,
+        false});
+    survives(&(struct command){
+        {"worsegpu-lab", "fit", "--json", "--policy", "buddy", "@", NULL}, LOG, LAB_FINE, true});
+}
+
+/* The second allocation does not fit; and one where all do. */
+static void test_explain_without_memory(void **state)
+{
+    (void)state;
+    survives(&(struct command){
+        {"worsegpu-lab", "explain", "--policy", "list_fit", "--capacity", "3MB", "@", NULL},
+        LOG,
+        LAB_FINE,
+        false});
+    survives(
+        &(struct command){{"worsegpu-lab", "explain", "--json", "--capacity", "1GiB", "@", NULL},
+                          LOG,
+                          LAB_FINE,
+                          true});
+    survives(&(struct command){{"worsegpu-lab", "explain", "--json", "--oom",
+                                "CUDA out of memory. Tried to allocate 2.00 GiB.", NULL},
+                               LOG,
+                               LAB_FINE,
+                               true});
+}
+
+/* Every output at once, where the second allocation is refused; and one to standard output. */
+static void test_replay_without_memory(void **state)
+{
+    (void)state;
+    survives(
+        &(struct command){{"worsegpu-lab", "replay", "--json", "--capacity", "3MB", "@", "--csv",
+                           "/dev/null", "--ndjson", "/dev/null", "--chrome-trace", "/dev/null",
+                           "--snapshot", "/dev/null", "--html", "/dev/null", "--quick", NULL},
+                          LOG,
+                          LAB_FINE,
+                          true});
+    survives(&(struct command){
+        {"worsegpu-lab", "replay", "--policy", "list_fit", "--csv", "-", "@", NULL},
+        LOG,
+        LAB_FINE,
+        false});
+}
+
 static void test_numbers_have_commas(void **state)
 {
     (void)state;
@@ -165,6 +216,9 @@ int main(void)
         cmocka_unit_test(test_convert_without_memory),
         cmocka_unit_test(test_verify_without_memory),
         cmocka_unit_test(test_compare_without_memory),
+        cmocka_unit_test(test_fit_without_memory),
+        cmocka_unit_test(test_explain_without_memory),
+        cmocka_unit_test(test_replay_without_memory),
         cmocka_unit_test(test_numbers_have_commas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
