@@ -8,6 +8,10 @@
 # that left files in its temporary folder. Skipped is a program whose tests were all skipped, or that ended
 # with 77. Exit: 0 when none failed, else 1.
 #
+# The slowest are named at the end. How long each took is kept in WORSEGPU_BUILD/tests/seconds; the next time the
+# slowest start first, so that no long one runs alone at the end. A build that has run no tests yet may take the
+# order of another one: ORDER_FROM names that one's file.
+#
 # Environment: JOBS (2) how many at once; TEST_SECONDS (600) after which a hanging program is ended;
 # WRAPPER, a command to run each under, such as valgrind; V. The tests themselves see WORSEGPU_BUILD,
 # WORSEGPU_SHARED, WORSEGPU_GOLDEN, a TMPDIR of their own, and no daemon of the user's.
@@ -75,6 +79,7 @@ run_one() { # the worker: runs one program, prints its line and notes the verdic
     }
 
     echo "$verdict" >"$room/verdict"
+    echo "$seconds $name" >"$room/seconds"
     {
         printf '%-7s %s (%s%s s)\n' "$verdict" "$name" "$detail" "$seconds"
         if [ "$verdict" = failed ] || [ -n "${V:-}" ]; then
@@ -113,7 +118,31 @@ trap 'exit 130' INT TERM HUP
 RUN_TESTS_WORK=$work
 export RUN_TESTS_WORK
 
-printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-2}" sh "$0" --one || true
+seconds_file=$WORSEGPU_BUILD/tests/seconds
+slowest_first() { # PROGRAM...: one a line; what nobody has timed yet comes first, it may be long
+    known=$seconds_file
+    [ -f "$known" ] || known=${ORDER_FROM:-/dev/null}
+    [ -f "$known" ] || known=/dev/null
+    printf '%s\n' "$@" | awk -v known="$known" '
+        BEGIN { while ((getline line <known) > 0) { split(line, word, " "); seconds[word[2]] = word[1] } }
+        { name = $0; sub(/^.*\/tests\//, "", name); sub(/^tests\//, "", name)
+          print (name in seconds ? seconds[name] : 999999), $0 }' | sort -s -k1,1nr | cut -d ' ' -f 2-
+}
+remember_seconds() { # replaces what has run now, keeps what was known of others
+    mkdir -p "$WORSEGPU_BUILD/tests"
+    find "$work" -mindepth 2 -maxdepth 2 -name seconds -exec cat {} + | sort -k2 >"$work/new"
+    [ ! -f "$seconds_file" ] || cat "$seconds_file" >"$work/old"
+    touch "$work/old"
+    awk 'FNR == NR { fresh[$2] = 1; print; next } !($2 in fresh)' "$work/new" "$work/old" >"$seconds_file.$$"
+    mv "$seconds_file.$$" "$seconds_file"
+}
+
+slowest_first "$@" | tr '\n' '\0' | xargs -0 -n 1 -P "${JOBS:-2}" sh "$0" --one || true
+
+remember_seconds
+sort -s -k1,1nr "$work/new" | awk '
+    NR <= 10 && $1 >= 2 { line = line (line == "" ? "" : ", ") $2 " " $1 " s" }
+    END { if (line != "") print "slowest: " line }'
 
 verdicts=$(find "$work" -mindepth 2 -maxdepth 2 -name verdict -exec cat {} +)
 passed=$(printf '%s\n' "$verdicts" | grep -c '^passed$' || true)

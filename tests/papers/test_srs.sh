@@ -14,7 +14,7 @@ names=$(grep -oE '\btest_[a-z0-9_]+(\.sh)?' SRS.md | sort -u)
 for name in $names; do
     case $name in
     *.sh) [ -f "tests/papers/$name" ] || fail "there is no script tests/papers/$name" ;;
-    *) grep -rqE "^(static )?void $name\(" tests/unit tests/integration || fail "there is no test $name" ;;
+    *) grep -rqE "^(static )?void $name\(" tests/unit tests/integration tests/simulation tests/faults || fail "there is no test $name" ;;
     esac
 done
 

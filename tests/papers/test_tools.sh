@@ -174,7 +174,88 @@ test_deps_names_what_is_missing() {
     grep -q 'no apt-get here' "$room/said" || wrong "deps.sh does not say that there is no apt-get"
 }
 
+test_run_tests_starts_the_slowest_first_and_names_them() {
+    new_tree
+    echo 'exit 0' >tests/short.sh
+    echo 'exit 0' >tests/long.sh
+    echo 'sleep 2' >tests/unknown.sh
+    mkdir -p build/tests
+    printf '1 short.sh\n50 long.sh\n7 another.sh\n' >build/tests/seconds
+    status=0
+    WORSEGPU_BUILD=build JOBS=1 V='' WRAPPER='' sh tools/run_tests.sh tests/short.sh tests/unknown.sh \
+        tests/long.sh >"$room/said" 2>&1 || status=$?
+    ends_with 0 '3 passed, 0 failed, 0 skipped'
+    order=$(sed -n 's/^passed *\([a-z]*\)\.sh .*/\1/p' "$room/said" | tr '\n' ' ')
+    [ "$order" = 'unknown long short ' ] || wrong "run_tests.sh began in the order $order"
+    grep -q '^slowest: unknown\.sh [0-9]* s$' "$room/said" || wrong "the slowest test is not named"
+    grep -q '^7 another\.sh$' build/tests/seconds || wrong "the time of a test that did not run was lost"
+    ! grep -q '^50 long' build/tests/seconds || wrong "the time of a test was not renewed"
+}
+
+test_hardening_finds_each_thing_that_is_missing() {
+    new_tree
+    # shellcheck disable=SC2016  # C, not shell
+    printf '#include <stdio.h>\n#include <string.h>\nint main(int n, char **v)\n{\n    char text[64];\n%s\n}\n' \
+        '    strcpy(text, v[n - 1]); return puts(text);' >program.c
+    compile() { # NAME FLAG...
+        name=$1
+        shift
+        "${CC:-gcc}" -w -O2 -o "$name" "$@" program.c
+    }
+    compile good -fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now
+    sh tools/hardening.sh good >"$room/said" 2>&1 || {
+        wrong "hardening.sh refused a hardened program:"
+        cat "$room/said"
+    }
+    compile bad -fno-PIE -no-pie -fno-stack-protector -U_FORTIFY_SOURCE -Wl,-z,norelro,-z,lazy,-z,execstack \
+        -Wl,-rpath,/nowhere
+    ! sh tools/hardening.sh bad >"$room/said" 2>&1 || wrong "hardening.sh took a program with nothing"
+    for lack in 'cannot be loaded anywhere' 'not marked as position-independent' 'no part that becomes read-only' \
+        'binds late' 'executable stack' 'where libraries are looked for' 'without the stack protector' \
+        'not one call of the C library is checked'; do
+        grep -q "$lack" "$room/said" || wrong "hardening.sh does not say: $lack"
+    done
+    # One thing alone is enough.
+    compile lazy -fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,lazy
+    ! sh tools/hardening.sh good lazy >"$room/said" 2>&1 || wrong "hardening.sh took a program that binds late"
+    [ "$(cat "$room/said")" = 'lazy: binds late (-z now)' ] || wrong "hardening.sh says more than is wrong"
+    ! sh tools/hardening.sh program.c >"$room/said" 2>&1 || wrong "hardening.sh took a text for a program"
+}
+
+test_coverage_judges_folders_and_asks_for_reasons() {
+    new_tree
+    judge() { # ROW...: its output is in $room/said
+        printf '%s\n' filename,line_total,line_covered,line_percent,branch_total,branch_covered,branch_percent \
+            lib/a.c,100,99,0,100,95,0 proto/a.c,100,96,0,100,91,0 daemon/a.c,100,100,0,100,100,0 \
+            lab/a.c,100,1,0,100,1,0 "$@" >readings.csv
+        status=0
+        READINGS=readings.csv sh tools/coverage.sh build >"$room/said" 2>&1 || status=$?
+    }
+    judge client/a.c,100,95,0,100,90,0
+    [ "$status" -eq 0 ] || wrong "coverage.sh refused folders that reach their goals"
+    grep -q '^client .* 95\.0% .* 90\.0%' "$room/said" || wrong "coverage.sh does not print the folder"
+    judge client/a.c,1000,949,0,100,95,0
+    grep -q '^below the goals: client$' "$room/said" || wrong "too few lines were not seen"
+    [ "$status" -eq 1 ] || wrong "coverage.sh ended with $status with too few lines"
+    judge client/a.c,100,99,0,1000,899,0
+    [ "$status" -eq 1 ] || wrong "coverage.sh ended with $status with too few branches"
+    judge
+    grep -q '^nothing was counted: client$' "$room/said" || wrong "a folder that is gone was not missed"
+    [ "$status" -eq 1 ] || wrong "coverage.sh ended with $status although a folder is gone"
+    # A file far below needs words.
+    judge client/a.c,900,900,0,900,900,0 client/low.c,20,17,0,20,20,0
+    grep -q '^not explained in tests/COVERAGE\.md: client/low\.c$' "$room/said" || wrong "a low file went unseen"
+    [ "$status" -eq 1 ] || wrong "coverage.sh ended with $status although a low file is not explained"
+    printf '| client/low.c | it is only run when the moon is full |\n| lib/a.c | old |\n' >tests/COVERAGE.md
+    judge client/a.c,900,900,0,900,900,0 client/low.c,20,17,0,20,20,0
+    [ "$status" -eq 0 ] || wrong "coverage.sh refused a low file that is explained"
+    grep -q 'needs no words any more .*: lib/a\.c' "$room/said" || wrong "words that are not needed went unseen"
+}
+
 test_run_tests_counts_what_passed_failed_and_was_skipped
+test_run_tests_starts_the_slowest_first_and_names_them
+test_hardening_finds_each_thing_that_is_missing
+test_coverage_judges_folders_and_asks_for_reasons
 test_run_tests_fails_without_tests
 test_run_tests_fails_a_missing_program
 test_run_tests_reads_what_cmocka_says
