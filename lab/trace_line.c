@@ -25,8 +25,11 @@ const char *trace_line_word(enum log_operation operation)
 
 void trace_line_write(struct json_writer *writer, const struct trace_line *line)
 {
+    const char *word = trace_line_word(line->operation);
+    if (!word)
+        return;
     json_writer_begin_object(writer);
-    json_writer_member_text(writer, "operation", trace_line_word(line->operation));
+    json_writer_member_text(writer, "operation", word);
     if (line->id != 0)
         json_writer_member_u64(writer, "allocation_id", line->id);
     if (line->operation == LOG_ALLOCATE || line->operation == LOG_REFUSED)

@@ -25,7 +25,7 @@ struct trace_line {
  * line. */
 const char *trace_line_word(enum log_operation operation);
 
-/* Appends it with its line end. Failures stay in the writer. */
+/* Appends it with its line end; nothing where there is no word. Failures stay in the writer. */
 void trace_line_write(struct json_writer *writer, const struct trace_line *line);
 
 #endif

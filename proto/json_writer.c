@@ -228,24 +228,26 @@ static inline bool integer_fits(const struct json_writer *writer)
 
 void json_writer_u64(struct json_writer *writer, uint64_t value)
 {
-    if (integer_fits(writer)) {
-        char *out = room_for_next(writer, JSON_PIECES_LONGEST_INTEGER);
+    char *out = integer_fits(writer) ? room_for_next(writer, JSON_PIECES_LONGEST_INTEGER) : NULL;
+    if (out) {
         json_writer_wrote(writer, json_piece_u64(out, value), true);
         return;
     }
     char digits[JSON_PIECES_LONGEST_INTEGER];
-    write_value(writer, digits, (size_t)(json_piece_u64(digits, value) - digits));
+    const char *end = json_piece_u64(digits, value);
+    write_value(writer, digits, (size_t)(end - digits));
 }
 
 void json_writer_i64(struct json_writer *writer, int64_t value)
 {
-    if (integer_fits(writer)) {
-        char *out = room_for_next(writer, JSON_PIECES_LONGEST_INTEGER);
+    char *out = integer_fits(writer) ? room_for_next(writer, JSON_PIECES_LONGEST_INTEGER) : NULL;
+    if (out) {
         json_writer_wrote(writer, json_piece_i64(out, value), true);
         return;
     }
     char digits[JSON_PIECES_LONGEST_INTEGER];
-    write_value(writer, digits, (size_t)(json_piece_i64(digits, value) - digits));
+    const char *end = json_piece_i64(digits, value);
+    write_value(writer, digits, (size_t)(end - digits));
 }
 
 void json_writer_double(struct json_writer *writer, double value)

@@ -65,7 +65,7 @@ static int compare(const void *left, const void *right)
 /* Of one member of the figures of all rounds. */
 static double median(const struct figures *rounds, size_t count, size_t offset)
 {
-    double values[MOST_ROUNDS];
+    double values[MOST_ROUNDS] = {0};
     for (size_t round = 0; round < count; round++)
         memcpy(&values[round], (const char *)&rounds[round] + offset, sizeof(double));
     qsort(values, count, sizeof(values[0]), compare);

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/faults/interposer.h"
@@ -27,7 +28,7 @@ enum {
     HOUR = 3600,
     CLIENTS = 20,
     REQUESTS = 60,
-    STALL_US = 1000000,
+    STALL_MS = 1000,
     DECISIONS_SIZE = 16384
 };
 
@@ -218,10 +219,16 @@ static void test_the_watchdog_is_fed_when_clocks_jump(void **state)
 /* ---------------------------------------------------------------------------- a loop that stands
  */
 
+static void rest_ms(unsigned ms)
+{
+    const struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&wait, NULL);
+}
+
 static void stall(const struct real_daemon *daemon)
 {
     real_process_signal(daemon->process, SIGSTOP);
-    usleep(STALL_US);
+    rest_ms(STALL_MS);
     real_process_signal(daemon->process, SIGCONT);
 }
 
@@ -238,7 +245,7 @@ static void test_after_a_stall_everybody_who_waited_is_answered(void **state)
                                              "\"requested_bytes\":1000}}");
     struct real_client *late = real_daemon_connect(&daemon); /* into the queue */
     real_client_send(late, "{\"id\":1,\"method\":\"validate\"}");
-    usleep(STALL_US);
+    rest_ms(STALL_MS);
     real_process_signal(daemon.process, SIGCONT);
     for (unsigned index = 0; index < CLIENTS; index++)
         for (unsigned count = 0; count < REQUESTS; count++)
@@ -258,7 +265,7 @@ static void test_what_was_sent_in_time_is_in_time_although_the_loop_stood(void *
     real_ask(real_daemon_connect(&daemon), "info", "%s", ""); /* both halves are read */
     real_process_signal(daemon.process, SIGSTOP);
     real_client_send_bytes(half, line + 10, sizeof(line) - 11);
-    usleep(STALL_US + 200000);
+    rest_ms(STALL_MS + 200);
     real_process_signal(daemon.process, SIGCONT);
     assert_true(real_json_has(real_client_reply(half), "result"));
     real_json_expect_error(real_client_reply(silent), "invalid_request");

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* Says what went wrong, with errno, and exits with 1. */
-_Noreturn void bench_fail(const char *what);
+__attribute__((noreturn)) void bench_fail(const char *what);
 
 double bench_seconds_now(void);
 
