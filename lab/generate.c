@@ -135,7 +135,7 @@ static int tell(const struct lab *lab, const struct generating *generating,
         return status;
     if (generating->shape)
         generating->shape->tell(scenario, generating->values);
-    else
+    else if (generating->public_case)
         generating->public_case->tell(scenario, generating->variant);
     return scenario->status;
 }
