@@ -96,6 +96,15 @@ static void test_a_number_in_a_knob_has_at_most_63_digits(void **state)
     }
 }
 
+static void test_a_word_of_one_letter_is_no_end(void **state)
+{
+    (void)state;
+    char problem[KNOBS_PROBLEM_SIZE];
+    struct knob_value values[KNOBS_MAX];
+    assert_false(knobs_read(&with_count, NULL, "x", values, problem));
+    assert_false(knobs_read(&with_count, NULL, "x depth=5", values, problem));
+}
+
 #define LONG_NAME "a_name_of_exactly_forty_bytes_for_a_knob_"
 static const struct policy_knob long_knobs[] = {
     {LONG_NAME "1", KNOB_COUNT, "7", 1, 9, NULL, ""},
@@ -166,14 +175,34 @@ static void test_an_event_has_its_own_figures_and_no_other(void **state)
     worsegpu_destroy(allocator);
 }
 
+static void test_a_map_of_one_byte_has_one_cell(void **state)
+{
+    (void)state;
+    struct worsegpu_config config = engine_config("1");
+    config.policy = "list_fit";
+    worsegpu_allocator *allocator = engine_create(&config);
+    struct worsegpu_request request = engine_request(1);
+    struct worsegpu_allocation allocation;
+    struct worsegpu_cell cells[4];
+    struct worsegpu_map map;
+    assert_int_equal(worsegpu_allocate(allocator, &request, &allocation), WORSEGPU_OK);
+    assert_int_equal(worsegpu_map(allocator, allocation.offset, 1, cells, 4, &map), WORSEGPU_OK);
+    assert_int_equal(map.cells, 1);
+    assert_int_equal(map.cell_bytes, 1);
+    assert_int_equal(cells[0].used_bytes, 1);
+    worsegpu_destroy(allocator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_number_in_alloc_conf_has_at_most_39_digits),
         cmocka_unit_test(test_a_foreign_word_is_repeated_up_to_40_bytes),
         cmocka_unit_test(test_a_number_in_a_knob_has_at_most_63_digits),
+        cmocka_unit_test(test_a_word_of_one_letter_is_no_end),
         cmocka_unit_test(test_a_sentence_with_all_knobs_is_cut_where_its_room_ends),
         cmocka_unit_test(test_an_event_has_its_own_figures_and_no_other),
+        cmocka_unit_test(test_a_map_of_one_byte_has_one_cell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
