@@ -29,7 +29,7 @@ void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
         *at++ = reversed[--length];
     *at++ = '-';
     for (size_t i = 0; i < SECRET_BYTES; i++, at += 2)
-        memcpy(at, PAIRS + handle->secret[i] * 2u, 2);
+        memcpy(at, PAIRS + (size_t)handle->secret[i] * 2, 2);
     *at = '\0';
 }
 
