@@ -296,7 +296,9 @@ int top_data_look(struct top_data *data, size_t map_cells, uint64_t time_ms,
     data->view.trouble[0] = '\0';
     if (status == WORSEGPU_CLIENT_OK)
         return status;
-    snprintf(data->view.trouble, sizeof(data->view.trouble), "%.180s; trying again",
+    /* The end is cut on a narrow screen, and a socket's path may be long: what is done about it
+     * comes first. */
+    snprintf(data->view.trouble, sizeof(data->view.trouble), "trying again: %.180s",
              error->message);
     if (status != WORSEGPU_CLIENT_REFUSED) {
         worsegpu_client_disconnect(data->client);

@@ -207,11 +207,11 @@ static void play(const struct scenario *scenario)
         script.subscriber = memory_daemon_connect(&script.daemon, USER);
         memory_client_call(script.subscriber, "subscribe", "");
     }
-    run(&script, scenario, 2 * WARM_UP);
+    run(&script, scenario, (size_t)2 * WARM_UP);
     instructions_counted();
     run(&script, scenario, COUNTED);
     instructions_counted();
-    run(&script, scenario, 2 * COUNTED);
+    run(&script, scenario, (size_t)2 * COUNTED);
     instructions_counted();
     memory_daemon_end(&script.daemon);
     printf("%d\t%s\n", COUNTED, scenario->name);

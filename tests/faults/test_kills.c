@@ -282,10 +282,11 @@ static void tell_restarts(struct kills *kills, uint64_t most_ms)
     if (count == 0)
         return;
     qsort(kills->restart_us, count, sizeof(*kills->restart_us), compare);
+    unsigned middle = count / 2;
     unsigned late = kills->restart_us[(count - 1) * 99 / 100];
     print_message("%u restarts, from start to first answer in ms: least %.1f, median %.1f, 99 of "
                   "100 within %.1f, most %.1f\n",
-                  count, kills->restart_us[0] / 1000.0, kills->restart_us[count / 2] / 1000.0,
+                  count, kills->restart_us[0] / 1000.0, kills->restart_us[middle] / 1000.0,
                   late / 1000.0, kills->restart_us[count - 1] / 1000.0);
     print_message("%u daemons killed while they started, %u clients killed, %" PRIu64
                   " calls answered, the longest %" PRIu64 " ms\n",

@@ -92,8 +92,9 @@ static const char *wait_for(struct scene *scene, const char *text)
         const char *seen = screen(scene);
         if (strstr(seen, text))
             return seen;
-        if (!real_wait_more(&wait))
-            fail_msg("the screen does not show \"%s\"", text);
+        if (real_wait_is_over(&wait))
+            fail_msg("the screen does not show \"%s\" but:\n%s", text, seen);
+        real_wait_more(&wait);
         usleep(20000);
     }
 }
@@ -269,7 +270,7 @@ static void test_a_daemon_that_goes_away_and_comes_back_is_found_again(void **st
     wait_for(&scene, "q quit");
     real_process_signal(scene.daemon.process, SIGKILL);
     real_process_wait(scene.daemon.process);
-    wait_for(&scene, "; trying again");
+    wait_for(&scene, "trying again: ");
     scene.daemon =
         real_daemon_start_at(scene.room, NULL, REAL_DAEMON_TOLD, path, "--capacity", "8MiB", NULL);
     wait_for(&scene, "of 8.0 MiB");
@@ -371,7 +372,7 @@ static void test_without_a_terminal_it_waits_for_the_daemon_as_well(void **state
     while (real_lines(real_process_output(scene.room, top)) < 2)
         assert_true(real_wait_more(&wait));
     real_daemon_stop(&scene.daemon);
-    while (real_lines_with(real_process_output(scene.room, top), "; trying again") == 0)
+    while (real_lines_with(real_process_output(scene.room, top), "trying again: ") == 0)
         assert_true(real_wait_more(&wait));
     scene.daemon =
         real_daemon_start_at(scene.room, NULL, REAL_DAEMON_TOLD, path, "--capacity", "8MiB", NULL);

@@ -255,7 +255,8 @@ void load_run_at_rate(struct load *load, double seconds, double per_second,
     memset(result, 0, sizeof(*result));
     double cpu = bench_cpu_seconds(load->server);
     double start = bench_seconds_now();
-    for (double passed = 0; passed < seconds; passed = bench_seconds_now() - start) {
+    double passed = 0;
+    while (passed < seconds) {
         while ((double)sent < passed * per_second) {
             struct load_connection *next = &load->connections[sent % load->connection_count];
             if (next->waiting > 0)
@@ -265,6 +266,7 @@ void load_run_at_rate(struct load *load, double seconds, double per_second,
             sent++;
         }
         in_flight -= turn(load, in_flight ? 0 : 1, false, result);
+        passed = bench_seconds_now() - start;
     }
     while (in_flight > 0)
         in_flight -= turn(load, -1, false, result);

@@ -208,10 +208,8 @@ uint64_t load_server_memory(const struct load_server *server)
     if (!file)
         bench_fail(path);
     while (fgets(line, sizeof(line), file)) {
-        unsigned long kilobytes;
-        if (sscanf(line, "Private_Dirty: %lu", &kilobytes) == 1 ||
-            sscanf(line, "Private_Clean: %lu", &kilobytes) == 1)
-            bytes += (uint64_t)kilobytes * 1024;
+        if (strncmp(line, "Private_Dirty:", 14) == 0 || strncmp(line, "Private_Clean:", 14) == 0)
+            bytes += strtoull(line + 14, NULL, 10) * 1024;
     }
     fclose(file);
     return bytes;

@@ -45,6 +45,11 @@ uint64_t real_now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
+bool real_wait_is_over(const struct real_wait *wait)
+{
+    return wait->until_ms != 0 && real_now_ms() >= wait->until_ms;
+}
+
 bool real_wait_more(struct real_wait *wait)
 {
     struct timespec rest = {.tv_nsec = 1000000};

@@ -102,7 +102,8 @@ struct real_wait {
     uint64_t until_ms;
 };
 bool real_wait_more(struct real_wait *wait);
-uint64_t real_now_ms(void); /* monotonic */
+bool real_wait_is_over(const struct real_wait *wait); /* for a test that has more to say of it */
+uint64_t real_now_ms(void);                           /* monotonic */
 
 /* How many lines a text has, and how many of them hold `part`. */
 unsigned real_lines(const char *text);

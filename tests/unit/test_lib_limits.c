@@ -13,6 +13,7 @@
 #include "lib/policies/torch_config.h"
 #include "lib/policy.h"
 #include "tests/support/engine.h"
+#include "tests/support/policy_world.h"
 
 enum {
     TORCH_DIGITS = 39, /* of a number in alloc_conf */
@@ -193,6 +194,50 @@ static void test_a_map_of_one_byte_has_one_cell(void **state)
     worsegpu_destroy(allocator);
 }
 
+/* ------------------------------------------------------------------------------ policies */
+
+/* All but the reference recompute their accounts in memory that is taken for it. */
+static void test_an_audit_without_memory_says_so_in_every_policy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; policy_at(i); i++) {
+        struct policy_world world;
+        const struct policy_rules rules = {.beyond_capacity = true, .no_places = true};
+        policy_world_open(&world, policy_at(i)->name, NULL, UINT64_C(64) << 20, &rules);
+        world.look_closely = false;
+        bool takes_memory = strcmp(policy_at(i)->name, "reference") != 0;
+        for (uint64_t fail_at = 1; fail_at <= 2; fail_at++) {
+            struct policy_live live = policy_world_live(&world);
+            struct audit audit = {0};
+            chaos_arm(&world.chaos, fail_at, false);
+            assert_int_equal(world.operations->check(world.policy, &live, &audit),
+                             takes_memory ? WORSEGPU_NO_MEMORY : WORSEGPU_OK);
+            chaos_arm(&world.chaos, 0, false);
+            assert_null(audit.broken);
+        }
+        policy_world_close(&world);
+    }
+}
+
+static void test_one_byte_is_one_block_of_the_reference(void **state)
+{
+    (void)state;
+    const struct policy_rules rules = {.no_places = true};
+    struct policy_world world;
+    struct policy_measures measures;
+    policy_world_open(&world, "reference", NULL, 100, &rules);
+    world.look_closely = false;
+    assert_int_equal(policy_world_allocate(&world, 1), POLICY_PLACED);
+    world.operations->measure(world.policy, &measures);
+    assert_int_equal(measures.blocks, 1);
+    assert_int_equal(measures.forgotten_blocks, 0);
+    policy_world_forget(&world, 0);
+    world.operations->measure(world.policy, &measures);
+    assert_int_equal(measures.blocks, 1);
+    assert_int_equal(measures.forgotten_blocks, 1);
+    policy_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +248,8 @@ int main(void)
         cmocka_unit_test(test_a_sentence_with_all_knobs_is_cut_where_its_room_ends),
         cmocka_unit_test(test_an_event_has_its_own_figures_and_no_other),
         cmocka_unit_test(test_a_map_of_one_byte_has_one_cell),
+        cmocka_unit_test(test_an_audit_without_memory_says_so_in_every_policy),
+        cmocka_unit_test(test_one_byte_is_one_block_of_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

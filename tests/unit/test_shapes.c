@@ -171,7 +171,7 @@ static void test_the_least_values_of_each_shape_make_a_run(void **state)
 
 static bool tell_without_memory(struct chaos *chaos, void *context)
 {
-    const struct shape *shape = context;
+    const struct shape *shape = *(const struct shape **)context;
     uint64_t values[SHAPE_MOST_PARAMETERS];
     char problem[SHAPE_PROBLEM_SIZE];
     assert_true(shape_read(shape, NULL, 0, values, problem));
@@ -184,8 +184,10 @@ static bool tell_without_memory(struct chaos *chaos, void *context)
 static void test_a_workload_without_memory_ends_cleanly(void **state)
 {
     (void)state;
-    for (size_t i = 0; shape_at(i); i++)
-        assert_true(chaos_loop(tell_without_memory, (void *)(uintptr_t)shape_at(i)) > 0);
+    for (size_t i = 0; shape_at(i); i++) {
+        const struct shape *shape = shape_at(i);
+        assert_true(chaos_loop(tell_without_memory, &shape) > 0);
+    }
 }
 
 /* ------------------------------------------------------------------------------ each of them */
@@ -246,7 +248,7 @@ static void test_a_growing_batch_peaks_at_its_largest(void **state)
     const char *const words[] = {"batches=5", "step=10MiB", "layers=3", "rounds=3", NULL};
     struct events *events = make("growing_batch", words);
     (void)state;
-    assert_int_equal(events_facts(events)->peak_bytes, 4 * 50 * MIB);
+    assert_int_equal(events_facts(events)->peak_bytes, UINT64_C(200) * MIB);
     assert_int_equal(events_facts(events)->count[LOG_ALLOCATE], 3 * 5 * 4);
     events_release(events);
 }
@@ -284,8 +286,9 @@ static void test_pins_keep_a_large_request_out_although_half_the_device_is_free(
     const char *const words[] = {"pairs=32", "large=64MiB", "small=2MiB", NULL};
     struct events *events = make("pins", words);
     (void)state;
-    assert_int_equal(refusals(events, "list_fit", 32 * 66 * MIB, NULL), 1);
-    assert_int_equal(refusals(events, "list_fit", 32 * 66 * MIB + 128 * MIB, NULL), 0);
+    assert_int_equal(refusals(events, "list_fit", UINT64_C(32) * 66 * MIB, NULL), 1);
+    assert_int_equal(
+        refusals(events, "list_fit", UINT64_C(32) * 66 * MIB + UINT64_C(128) * MIB, NULL), 0);
     events_release(events);
 }
 

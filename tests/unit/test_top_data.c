@@ -258,7 +258,7 @@ static void test_a_refusal_is_told_and_the_connection_is_kept(void **state)
     };
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         assert_int_equal(look_at(stage, refused[i], 1000), WORSEGPU_CLIENT_REFUSED);
-        assert_string_equal(stage->data.view.trouble, "no; trying again");
+        assert_string_equal(stage->data.view.trouble, "trying again: no");
         assert_ptr_equal(stage->data.client, stage->fake.client);
     }
     int status = look_at(

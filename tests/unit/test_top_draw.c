@@ -266,9 +266,9 @@ static void test_trouble_stands_where_the_keys_were(void **state)
     struct scene scene;
     (void)state;
     begin(&scene);
-    snprintf(scene.view.trouble, sizeof(scene.view.trouble), "it is gone; trying again");
+    snprintf(scene.view.trouble, sizeof(scene.view.trouble), "trying again: it is gone");
     draw(&scene, 80, 24);
-    assert_string_equal(row_of(&scene, 23), "it is gone; trying again");
+    assert_string_equal(row_of(&scene, 23), "trying again: it is gone");
     assert_int_equal(style_at(&scene, 23, 0), TOP_BAD);
     end(&scene);
 }
