@@ -21,27 +21,22 @@ static bool output_is_full(const struct connection *connection)
     return unread_bytes(connection) > connection->server->options->max_unread_bytes;
 }
 
-/* The server keeps one buffer for whoever is answering just now, so that steady traffic needs no
- * memory and an answer can be given when there is none left. */
 static void borrow_buffer(struct connection *connection)
 {
-    struct server *server = connection->server;
     struct json_writer *output = &connection->output;
-    if (output->data || !server->spare)
+    if (output->data)
         return;
-    output->data = server->spare;
-    output->capacity = server->spare_capacity;
-    server->spare = NULL;
+    struct spare_buffer buffer = spare_buffers_borrow(&connection->server->spares);
+    output->data = buffer.data;
+    output->capacity = buffer.capacity;
 }
 
 static void return_buffer(struct server *server, char *data, size_t capacity)
 {
-    if (data && !server->spare && capacity >= REPLY_ROOM && capacity <= SPARE_MAX_BYTES) {
-        server->spare = data;
-        server->spare_capacity = capacity;
-    } else {
+    if (capacity >= REPLY_ROOM)
+        spare_buffers_give(&server->spares, (struct spare_buffer){data, capacity});
+    else
         memory_release_array(server->memory, data, capacity, 1);
-    }
 }
 
 /* Takes the buffer off the writer. */
@@ -267,6 +262,8 @@ void connection_destroy(struct connection *connection)
     users_drop(&server->users, connection->user);
     memory_release_array(server->memory, connection, 1, sizeof(*connection));
     server->connections--;
+    /* After a crowd no more are kept than those who are left can use; one is for whoever comes. */
+    spare_buffers_trim(&server->spares, server->connections > 0 ? (size_t)server->connections : 1);
 }
 
 struct holding *connection_find_holding(struct connection *connection, struct hosted *hosted)

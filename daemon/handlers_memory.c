@@ -23,8 +23,7 @@ void write_placement(const struct worsegpu_allocation *allocation, struct json_w
     at = JSON_PIECE(at, "\"allocation_id\":");
     at = json_piece_u64(at, allocation->handle.allocation_id);
     at = JSON_PIECE(at, ",\"handle\":\"");
-    worsegpu_handle_to_text(&allocation->handle, at);
-    at += strlen(at);
+    at += worsegpu_handle_to_text(&allocation->handle, at);
     at = JSON_PIECE(at, "\",\"requested_bytes\":");
     at = json_piece_u64(at, allocation->requested_bytes);
     at = JSON_PIECE(at, ",\"reserved_bytes\":");

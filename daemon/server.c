@@ -126,9 +126,7 @@ int server_init(struct server *server, const struct options *options,
     TAILQ_INIT(&server->endings);
     server_follow_options(server);
     int status = WORSEGPU_NO_MEMORY;
-    server->spare = memory_allocate_array(memory, SPARE_BYTES, 1);
-    server->spare_capacity = SPARE_BYTES;
-    if (server->spare)
+    if (spare_buffers_init(&server->spares, memory) == 0)
         status = make_all_shared(server, message, message_size);
     else
         snprintf(message, message_size, "not enough memory");
@@ -161,7 +159,7 @@ void server_release(struct server *server)
     subscriptions_release(&server->subscriptions);
     lease_pool_release(&server->leases);
     request_decoder_release(&server->decoder);
-    memory_release_array(server->memory, server->spare, server->spare_capacity, 1);
+    spare_buffers_release(&server->spares);
 }
 
 /* Frees what an ended connection held in a shared allocator, through the policy's own free. */

@@ -14,6 +14,7 @@
 #include "daemon/metrics_counts.h"
 #include "daemon/options.h"
 #include "daemon/rules.h"
+#include "daemon/spare_buffers.h"
 #include "daemon/subscriptions.h"
 #include "daemon/users.h"
 #include "proto/request.h"
@@ -25,9 +26,7 @@ struct moment {
 };
 
 enum {
-    REAP_PER_TURN = 4096,    /* allocations of ended connections freed in one turn of the loop */
-    SPARE_BYTES = 16384,     /* the buffer for answers that the server keeps ready ... */
-    SPARE_MAX_BYTES = 131072 /* ... and the largest one it keeps when a connection gives one back */
+    REAP_PER_TURN = 4096 /* allocations of ended connections freed in one turn of the loop */
 };
 
 struct connection;
@@ -48,8 +47,7 @@ struct server {
     struct hosted_list shared;
     struct hosted_list graveyard; /* private allocators that have ended */
     struct holding_list endings;  /* what ended connections still hold in shared ones */
-    char *spare;                  /* a buffer for answers that no connection uses just now */
-    size_t spare_capacity;
+    struct spare_buffers spares;  /* for answers */
     struct moment started;
     bool trace_visible_to_all;
     uid_t uid;                /* the daemon's own user, who may do what root may */

@@ -167,6 +167,32 @@ static bool settle(struct stream *stream)
     return connection_wants_turn(connection);
 }
 
+/* Leaves a stream's answers unwritten until the end of the turn, or until many have some.
+ *
+ * A write wakes a client that sleeps, which costs more than the write itself; while the next
+ * requests are carried out it reads its answers and sleeps again. Of writes one after the other,
+ * most find the client's processor awake: at depth 64 with 50 connections that takes a tenth off
+ * the time of each request, and with single requests off p99 (tests/bench/README.md). All at the
+ * end of the turn would be worse: then the answers have left the processor's caches. */
+static void write_later(struct stream *stream)
+{
+    struct transport *transport = stream->transport;
+    struct stream *before;
+    struct stream *next;
+    stream_activate(stream);
+    if (++transport->unwritten < TRANSPORT_UNWRITTEN_MOST)
+        return;
+    /* They are the last ones that became active; who was active before waits for the end. */
+    stream = TAILQ_LAST(&transport->active, stream_list);
+    while (--transport->unwritten > 0 && (before = TAILQ_PREV(stream, stream_list, active_link)))
+        stream = before;
+    transport->unwritten = 0;
+    for (; stream; stream = next) {
+        next = TAILQ_NEXT(stream, active_link);
+        flush(stream);
+    }
+}
+
 static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buffer)
 {
     struct stream *stream = (struct stream *)handle;
@@ -191,13 +217,7 @@ static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buffer)
         stream->reading = false;
         uv_read_stop(handle);
     }
-    /* Nearly always that was all it sent: it is answered at once, from the one buffer that all
-     * share and that is in the processor's caches. Else it is looked after at the end of the turn.
-     */
-    if (count == TRANSPORT_READ_BYTES || settle(stream))
-        stream_activate(stream);
-    else
-        stream->ran = false;
+    write_later(stream);
 }
 
 /* ----------------------------------------------------------------------------------- the turn */
@@ -285,6 +305,7 @@ static void on_turn_end(uv_check_t *check)
     if (!TAILQ_EMPTY(&transport->active) || server_must_reap(transport->server))
         now = transport_now(transport);
     TAILQ_INIT(&again);
+    transport->unwritten = 0;
     while ((stream = TAILQ_FIRST(&transport->active)) != NULL) {
         TAILQ_REMOVE(&transport->active, stream, active_link);
         stream->active = false;

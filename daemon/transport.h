@@ -1,9 +1,10 @@
 /* Streams and connections: the only room that knows libuv's streams.
  *
  * Reads go into one buffer that all share; what is read is handed to the connection at once.
- * Answers are written once a turn of the loop. Connections whose requests still wait, or whose dead
- * still hold memory, get their next turn before the loop sleeps; then subscribers get their events.
- * One `struct transport` for each daemon. */
+ * Answers are written at the end of the turn of the loop, or as soon as a few clients have some, in
+ * one write for each client. Connections whose requests still wait, or whose dead still hold
+ * memory, get their next turn before the loop sleeps; then subscribers get their events. One
+ * `struct transport` for each daemon. */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
 
@@ -17,6 +18,7 @@
 
 enum {
     TRANSPORT_READ_BYTES = 65536,
+    TRANSPORT_UNWRITTEN_MOST = SPARE_BUFFERS_MOST - 1, /* whose answers wait; each has a buffer */
     TRANSPORT_EVENTS_SHARE = 8, /* subscribers get an 8th of the time that all else takes ... */
     TRANSPORT_EVENTS_IDLE_SHARE =
         10, /* ... and a 10th of that in which there is nothing to do ... */
@@ -46,6 +48,7 @@ struct transport {
     uint64_t deadline_at_ms;
     bool deadline_rung;    /* it has come in this turn */
     uint64_t looked_at_ms; /* when delayed clients were looked at last */
+    size_t unwritten;      /* streams that have been read and not answered yet in this turn */
     struct stream *spare;  /* for a client that there is no memory for: to tell it so */
 
     bool stopping;

@@ -14,8 +14,8 @@ static const char PAIRS[] = PAIRS_OF("0") PAIRS_OF("1") PAIRS_OF("2") PAIRS_OF("
     PAIRS_OF("5") PAIRS_OF("6") PAIRS_OF("7") PAIRS_OF("8") PAIRS_OF("9") PAIRS_OF("a")
         PAIRS_OF("b") PAIRS_OF("c") PAIRS_OF("d") PAIRS_OF("e") PAIRS_OF("f");
 
-void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
-                             char text[WORSEGPU_HANDLE_TEXT_SIZE])
+size_t worsegpu_handle_to_text(const struct worsegpu_handle *handle,
+                               char text[WORSEGPU_HANDLE_TEXT_SIZE])
 {
     char reversed[20];
     size_t length = 0;
@@ -31,6 +31,7 @@ void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
     for (size_t i = 0; i < SECRET_BYTES; i++, at += 2)
         memcpy(at, PAIRS + (size_t)handle->secret[i] * 2, 2);
     *at = '\0';
+    return (size_t)(at - text);
 }
 
 enum {

@@ -197,8 +197,9 @@ struct worsegpu_handle {
 
 /* A handle as text is "ID-" and 32 lowercase hex digits. */
 #define WORSEGPU_HANDLE_TEXT_SIZE 54 /* longest text with its NUL: 20 + 1 + 32 + 1 */
-WORSEGPU_API void worsegpu_handle_to_text(const struct worsegpu_handle *handle,
-                                          char text[WORSEGPU_HANDLE_TEXT_SIZE]);
+/* Returns the length, without the NUL. */
+WORSEGPU_API size_t worsegpu_handle_to_text(const struct worsegpu_handle *handle,
+                                            char text[WORSEGPU_HANDLE_TEXT_SIZE]);
 /* false unless the `length` bytes are exactly such a text (no sign, no leading zero, id below
  * 2^64). */
 WORSEGPU_API bool worsegpu_handle_from_text(const char *text, size_t length,

@@ -1,13 +1,17 @@
 /* What a request costs worsegpud, beside Redis and an echo of the same loop.
  *
  * One load generator drives all servers in turn, several rounds, at depths 1, 16 and 64 and with 1,
- * 50 and 500 connections. For each it prints the throughput, the latency, and the processor time
- * that the server takes for a request; then the ratios of medians to those of Redis in the same
- * run. Only ratios mean anything: the machine may be busy, and an absolute time says more about it
- * than about a server. Afterwards: what an idle connection takes of the daemon's memory, and 10,000
- * connections that are each active once a second beside 50 with as many requests in all.
+ * 50 and 500 connections. Each round starts the servers anew: a process is luckier than another
+ * with where it lies in memory, for all its life, by up to half. For each it prints the throughput,
+ * the latency, and the processor time that the server takes for a request; then the ratios of
+ * medians to those of Redis in the same run. Only ratios mean anything: the machine may be busy,
+ * and an absolute time says more about it than about a server. Afterwards: what an idle connection
+ * takes of the daemon's memory, and 10,000 connections that are each active once a second beside 50
+ * with as many requests in all.
  *
- * `--quick` takes shorter and fewer rounds, and leaves 500 connections out. */
+ * `--quick` takes shorter and fewer rounds, and leaves 500 connections out. `--depth` and
+ * `--connections` measure one case alone, for somebody who looks for where its time goes. */
+#include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +26,9 @@
 #include "tests/support/load_servers.h"
 
 enum {
-    MOST_ROUNDS = 9,
+    MOST_ROUNDS = 99,
     MOST_SERVERS = 5,
+    MOST_CASES = 9,
     CROWD = 10000,    /* connections */
     DEEPER_RUNS = 10, /* times as many requests as at depth 1 */
     SPARE_FILES = 64, /* beside connections */
@@ -36,6 +41,8 @@ struct settings {
     uint64_t least; /* requests of one run at least, at depth 1: so that a busy machine has no run
                        that is all beginning */
     bool many;      /* 500 connections as well */
+    size_t connections; /* 0: each count in turn, and the crowd afterwards */
+    size_t depth;       /* 0: each in turn */
 };
 
 /* Of one server in one case. */
@@ -47,12 +54,23 @@ struct figures {
     double p999_us;
 };
 
+/* How many connections with how many requests in flight on each. */
+struct bench_case {
+    size_t connections;
+    size_t depth;
+    struct figures all[MOST_SERVERS][MOST_ROUNDS];
+};
+
 struct contest {
+    struct settings settings;
+    struct bench_case cases[MOST_CASES];
+    size_t case_count;
+    const char *folder; /* of the sockets */
     struct load_server servers[MOST_SERVERS];
     size_t count;
-    size_t redis; /* which one; `count` when there is none */
+    size_t redis; /* which one; MOST_SERVERS when there is none */
     size_t plain; /* worsegpud as it is by default */
-    struct settings settings;
+    pid_t subscriber;
 };
 
 static int compare(const void *left, const void *right)
@@ -96,31 +114,67 @@ static struct figures figures_of(const struct load_result *result)
 
 /* --------------------------------------------------------------------------------- the contest */
 
-static void run_case(const struct contest *contest, size_t connections, size_t depth)
+static const char *const GUARDED[] = {"--max-client-gpu-bytes=1000000000000",
+                                      "--max-client-cpu-bytes=1000000000000",
+                                      "--max-user-gpu-bytes=1000000000000",
+                                      "--max-user-cpu-bytes=1000000000000",
+                                      "--max-user-allocations=1000000",
+                                      "--host-capacity=1000000000000",
+                                      NULL};
+
+static void start_servers(struct contest *contest)
 {
-    static struct figures all[MOST_SERVERS][MOST_ROUNDS];
+    contest->count = 0;
+    contest->servers[contest->count++] = load_start_echo(contest->folder);
+    contest->redis = MOST_SERVERS;
+    if (load_start_redis(contest->folder, &contest->servers[contest->count]))
+        contest->redis = contest->count++;
+    contest->plain = contest->count;
+    contest->servers[contest->count++] =
+        load_start_daemon("worsegpud, free by tag", LOAD_BY_TAG, contest->folder, NULL);
+    contest->servers[contest->count++] =
+        load_start_daemon("worsegpud, free by handle", LOAD_BY_HANDLE, contest->folder, NULL);
+    contest->servers[contest->count++] =
+        load_start_daemon("by tag, subscriber and quotas", LOAD_BY_TAG, contest->folder, GUARDED);
+    for (size_t index = 0; index < contest->count; index++)
+        load_wait_for(&contest->servers[index]);
+    contest->subscriber = load_start_subscriber(&contest->servers[contest->count - 1]);
+}
+
+static void stop_servers(struct contest *contest)
+{
+    kill(contest->subscriber, SIGKILL);
+    waitpid(contest->subscriber, NULL, 0);
+    for (size_t index = 0; index < contest->count; index++)
+        load_server_stop(&contest->servers[index]);
+}
+
+static void run_case(const struct contest *contest, struct bench_case *one, size_t round)
+{
     static struct load_result result;
-    struct load loads[MOST_SERVERS];
-    struct figures middle[MOST_SERVERS];
-    uint64_t least = contest->settings.least * (depth > 1 ? DEEPER_RUNS : 1);
+    const struct settings *settings = &contest->settings;
+    uint64_t least = settings->least * (one->depth > 1 ? DEEPER_RUNS : 1);
     for (size_t index = 0; index < contest->count; index++) {
         const struct load_server *server = &contest->servers[index];
-        load_open(&loads[index], server->kind, server->path, server->pid, connections, depth);
-        load_run(&loads[index], contest->settings.seconds / 4, least / 4, &result);
+        struct load load;
+        load_open(&load, server->kind, server->path, server->pid, one->connections, one->depth);
+        load_run(&load, settings->seconds / 4, least / 4, &result);
+        load_run(&load, settings->seconds, least, &result);
+        load_close(&load);
+        one->all[index][round] = figures_of(&result);
     }
-    for (size_t round = 0; round < contest->settings.rounds; round++)
-        for (size_t index = 0; index < contest->count; index++) {
-            load_run(&loads[index], contest->settings.seconds, least, &result);
-            all[index][round] = figures_of(&result);
-        }
-    printf("\ndepth %zu, %zu connection%s:\n", depth, connections, connections > 1 ? "s" : "");
+}
+
+static void show_case(const struct contest *contest, const struct bench_case *one)
+{
+    struct figures middle[MOST_SERVERS];
+    for (size_t index = 0; index < contest->count; index++)
+        middle[index] = medians(one->all[index], contest->settings.rounds);
+    printf("\ndepth %zu, %zu connection%s:\n", one->depth, one->connections,
+           one->connections > 1 ? "s" : "");
     printf("  %-32s %10s %8s %8s %8s %8s", "", "requests/s", "p50 us", "p99 us", "p99.9 us",
            "CPU us");
     printf("%s\n", contest->redis < contest->count ? "   CPU, p99 : Redis" : "");
-    for (size_t index = 0; index < contest->count; index++) {
-        load_close(&loads[index]);
-        middle[index] = medians(all[index], contest->settings.rounds);
-    }
     for (size_t index = 0; index < contest->count; index++) {
         const struct figures *figures = &middle[index];
         printf("  %-32s %10.0f %8.1f %8.1f %8.1f %8.3f", contest->servers[index].name,
@@ -132,6 +186,21 @@ static void run_case(const struct contest *contest, size_t connections, size_t d
         putchar('\n');
     }
     fflush(stdout);
+}
+
+static void choose_cases(struct contest *contest)
+{
+    static const size_t connections[] = {1, 50, 500};
+    static const size_t depths[] = {1, 16, 64};
+    const struct settings *settings = &contest->settings;
+    for (size_t depth = 0; depth < (settings->depth ? 1 : 3); depth++)
+        for (size_t index = 0; index < (settings->connections ? 1 : 3); index++) {
+            struct bench_case *one = &contest->cases[contest->case_count];
+            one->connections = settings->connections ? settings->connections : connections[index];
+            one->depth = settings->depth ? settings->depth : depths[depth];
+            if (settings->connections || settings->many || one->connections <= FEW)
+                contest->case_count++;
+        }
 }
 
 /* ------------------------------------------------------------------------------------ the crowd */
@@ -196,67 +265,85 @@ static void measure_many(const struct contest *contest)
 /* ---------------------------------------------------------------------------------------- main */
 
 static const char HELP[] =
-    "usage: bench_daemon [--quick]\n"
+    "usage: bench_daemon [--quick] [--rounds N] [--connections N] [--depth N]\n"
     "Measures worsegpud beside redis-server and an echo, all on Unix sockets in a temporary\n"
-    "folder, with one load generator. --quick: a minute instead of several.\n"
+    "folder, with one load generator: several minutes.\n"
+    "  --quick          half a minute: shorter and fewer rounds, no 500 connections\n"
+    "  --rounds N       how often each server is started and measured, in turn (1 to 99)\n"
+    "  --connections N  only with that many (1 to 10000), and nothing about idle ones\n"
+    "  --depth N        only with that many requests in flight on each (1 to 64)\n"
     "$WORSEGPU_BUILD/worsegpud (default build) is what is measured.\n";
 
-static const char *const GUARDED[] = {"--max-client-gpu-bytes=1000000000000",
-                                      "--max-client-cpu-bytes=1000000000000",
-                                      "--max-user-gpu-bytes=1000000000000",
-                                      "--max-user-cpu-bytes=1000000000000",
-                                      "--max-user-allocations=1000000",
-                                      "--host-capacity=1000000000000",
-                                      NULL};
+/* A number from 1 to `most`, or 0. */
+static size_t read_count(const char *text, size_t most)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    return *end == '\0' && value <= most ? value : 0;
+}
+
+/* Those of the command line; ends the program when there is nothing to measure. */
+static struct settings read_settings(int argc, char **argv)
+{
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
+                                            {"rounds", required_argument, NULL, 'r'},
+                                            {"connections", required_argument, NULL, 'c'},
+                                            {"depth", required_argument, NULL, 'd'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    struct settings settings = {.rounds = 15, .seconds = 0.3, .least = 10000, .many = true};
+    size_t rounds = settings.rounds;
+    bool fine = true;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (option == 'q')
+            settings = (struct settings){.rounds = rounds = 3, .seconds = 0.1, .least = 4000};
+        else if (option == 'r')
+            fine &= (rounds = read_count(optarg, MOST_ROUNDS)) > 0;
+        else if (option == 'c')
+            fine &= (settings.connections = read_count(optarg, CROWD)) > 0;
+        else if (option == 'd')
+            fine &= (settings.depth = read_count(optarg, LOAD_MOST_DEPTH)) > 0;
+        else if (option == 'h')
+            exit(fputs(HELP, stdout) < 0);
+        else
+            fine = false;
+    }
+    settings.rounds = rounds;
+    if (fine && optind == argc)
+        return settings;
+    fputs(HELP, stderr);
+    exit(2);
+}
 
 int main(int argc, char **argv)
 {
-    struct contest contest = {
-        .settings = {.rounds = 5, .seconds = 0.3, .least = 10000, .many = true}};
+    static struct contest contest;
     char folder[] = "/tmp/worsegpu-bench-XXXXXX";
-    if (argc > 2 || (argc == 2 && strcmp(argv[1], "--quick") != 0)) {
-        bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
-        fputs(HELP, asked ? stdout : stderr);
-        return asked ? 0 : 2;
-    }
-    if (argc == 2)
-        contest.settings =
-            (struct settings){.rounds = 3, .seconds = 0.1, .least = 4000, .many = false};
+    contest.settings = read_settings(argc, argv);
     if (!mkdtemp(folder))
         bench_fail("mkdtemp");
+    contest.folder = folder;
     load_raise_open_files(CROWD + SPARE_FILES + FEW);
-
-    contest.servers[contest.count++] = load_start_echo(folder);
-    contest.redis = contest.count;
-    if (load_start_redis(folder, &contest.servers[contest.count])) {
-        contest.count++;
-    } else {
-        puts("There is no redis-server here (tools/deps.sh bench installs it): measured without "
-             "it.");
-        contest.redis = MOST_SERVERS;
+    choose_cases(&contest);
+    for (size_t round = 0; round < contest.settings.rounds; round++) {
+        start_servers(&contest);
+        if (round == 0 && contest.redis == MOST_SERVERS)
+            puts("There is no redis-server here (tools/deps.sh bench installs it): measured "
+                 "without it.");
+        for (size_t index = 0; index < contest.case_count; index++) {
+            fprintf(stderr, "round %zu of %zu: case %zu of %zu\n", round + 1,
+                    contest.settings.rounds, index + 1, contest.case_count);
+            run_case(&contest, &contest.cases[index], round);
+        }
+        stop_servers(&contest);
     }
-    contest.plain = contest.count;
-    contest.servers[contest.count++] =
-        load_start_daemon("worsegpud, free by tag", LOAD_BY_TAG, folder, NULL);
-    contest.servers[contest.count++] =
-        load_start_daemon("worsegpud, free by handle", LOAD_BY_HANDLE, folder, NULL);
-    contest.servers[contest.count++] =
-        load_start_daemon("by tag, subscriber and quotas", LOAD_BY_TAG, folder, GUARDED);
-    for (size_t index = 0; index < contest.count; index++)
-        load_wait_for(&contest.servers[index]);
-    pid_t subscriber = load_start_subscriber(&contest.servers[contest.count - 1]);
-
-    static const size_t connections[] = {1, 50, 500};
-    static const size_t depths[] = {1, 16, 64};
-    for (size_t depth = 0; depth < 3; depth++)
-        for (size_t index = 0; index < (contest.settings.many ? 3 : 2); index++)
-            run_case(&contest, connections[index], depths[depth]);
-    measure_many(&contest);
-
-    kill(subscriber, SIGKILL);
-    waitpid(subscriber, NULL, 0);
-    for (size_t index = 0; index < contest.count; index++)
-        load_server_stop(&contest.servers[index]);
+    for (size_t index = 0; index < contest.case_count; index++)
+        show_case(&contest, &contest.cases[index]);
+    if (contest.settings.connections == 0) {
+        start_servers(&contest);
+        measure_many(&contest);
+        stop_servers(&contest);
+    }
     rmdir(folder);
     return 0;
 }

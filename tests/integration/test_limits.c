@@ -359,6 +359,41 @@ static uint64_t calls_made(struct real_client *client)
            real_json_number(snapshot, "result.detail.free_calls");
 }
 
+/* The daemon sleeps while they all send, so that it reads all batches in one turn of its loop and
+ * writes the answers together; some of those who asked have gone meanwhile. */
+static void test_batches_of_many_clients_at_once_are_each_answered_whole(void **state)
+{
+    enum {
+        CLIENTS = 40,
+        DEPTH = 64,
+        GONE = 7 /* every seventh */
+    };
+    struct real_daemon daemon = real_daemon_start(*state, NULL);
+    struct real_client *clients[CLIENTS];
+    char line[64];
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = real_daemon_connect(&daemon);
+        expect_served(clients[i]);
+    }
+    real_process_signal(daemon.process, SIGSTOP);
+    for (int i = 0; i < CLIENTS; i++)
+        for (int number = 0; number < DEPTH; number++) {
+            snprintf(line, sizeof(line), "{\"id\":%d,\"method\":\"snapshot\"}", number);
+            real_client_send(clients[i], line);
+        }
+    for (int i = 0; i < CLIENTS; i += GONE)
+        real_client_close(clients[i]);
+    real_process_signal(daemon.process, SIGCONT);
+    for (int i = 0; i < CLIENTS; i++)
+        for (int number = 0; number < DEPTH && i % GONE != 0; number++) {
+            const cJSON *reply = real_client_reply(clients[i]);
+            assert_int_equal(real_json_number(reply, "id"), number);
+            assert_true(real_json_has(reply, "result"));
+        }
+    expect_served(clients[1]);
+    real_daemon_stop(&daemon);
+}
+
 static void test_eight_floods_do_not_starve_a_ninth_client(void **state)
 {
     struct real_daemon daemon = real_daemon_start(*state, "--policy", "reference", "--trace-limit",
@@ -511,6 +546,7 @@ int main(void)
         IN_ROOM(test_half_a_line_ends_its_connection_and_no_other),
         IN_ROOM(test_half_a_line_ends_its_connection_beside_a_busy_one),
         IN_ROOM(test_slow_readers_cost_no_memory_and_get_all_answers_in_order),
+        IN_ROOM(test_batches_of_many_clients_at_once_are_each_answered_whole),
         IN_ROOM(test_eight_floods_do_not_starve_a_ninth_client),
         IN_ROOM(test_lines_about_misbehaviour_are_few_and_cannot_be_forged),
         IN_ROOM(test_when_memory_is_used_up_requests_fail_and_the_daemon_goes_on),

@@ -709,7 +709,7 @@ static void test_an_idle_connection_holds_no_buffer(void **state)
         memory_daemon_settle(&daemon);
         assert_null(client->connection->output.data);
         assert_int_equal(client->connection->output.capacity, 0);
-        assert_non_null(daemon.server.spare);
+        assert_int_equal(daemon.server.spares.count, 1);
     }
     memory_daemon_end(&daemon);
 }
@@ -731,7 +731,7 @@ static void test_steady_traffic_needs_no_memory(void **state)
     memory_daemon_end(&daemon);
 }
 
-static void test_an_output_that_is_given_back_becomes_the_spare_one_or_is_freed(void **state)
+static void test_an_output_that_is_given_back_is_kept_for_the_next(void **state)
 {
     struct memory_daemon daemon;
     size_t lengths[2];
@@ -746,16 +746,18 @@ static void test_an_output_that_is_given_back_becomes_the_spare_one_or_is_freed(
         memory_daemon_settle(&daemon);
         buffers[i] = connection_take_output(client->connection, &lengths[i], &capacities[i]);
         assert_null(client->connection->output.data);
-        assert_null(daemon.server.spare);
+        assert_int_equal(daemon.server.spares.count, 0);
     }
     assert_int_equal(client->connection->in_flight, lengths[0] + lengths[1]);
     size_t pieces = daemon.chaos->live_pieces;
     connection_give_back(client->connection, buffers[0], lengths[0], capacities[0]);
-    assert_ptr_equal(daemon.server.spare, buffers[0]);
-    assert_int_equal(daemon.chaos->live_pieces, pieces);
+    assert_ptr_equal(daemon.server.spares.items[0].data, buffers[0]);
     connection_give_back(client->connection, buffers[1], lengths[1], capacities[1]);
-    assert_ptr_equal(daemon.server.spare, buffers[0]);
-    assert_int_equal(daemon.chaos->live_pieces, pieces - 1);
+    assert_ptr_equal(daemon.server.spares.items[1].data, buffers[1]);
+    assert_int_equal(daemon.chaos->live_pieces, pieces);
+    memory_client_send_text(client, snapshot_line);
+    memory_daemon_settle(&daemon);
+    assert_ptr_equal(client->connection->output.data, buffers[1]);
     memory_daemon_end(&daemon);
 }
 
@@ -941,7 +943,7 @@ int main(void)
         cmocka_unit_test(test_a_broken_connection_carries_nothing_out),
         cmocka_unit_test(test_an_idle_connection_holds_no_buffer),
         cmocka_unit_test(test_steady_traffic_needs_no_memory),
-        cmocka_unit_test(test_an_output_that_is_given_back_becomes_the_spare_one_or_is_freed),
+        cmocka_unit_test(test_an_output_that_is_given_back_is_kept_for_the_next),
         cmocka_unit_test(test_without_memory_for_an_answer_the_request_is_refused_under_its_id),
         cmocka_unit_test(test_without_memory_to_keep_half_a_line_the_client_is_told_and_ended),
         cmocka_unit_test(test_without_memory_to_join_a_line_the_client_is_told_and_ended),

@@ -26,7 +26,8 @@ static void test_a_handle_reads_back_as_it_was_written(void **state)
         for (size_t j = 0; j < sizeof(handle.secret); j++)
             handle.secret[j] = (uint8_t)(0xf0 + j * 7);
         char text[WORSEGPU_HANDLE_TEXT_SIZE];
-        worsegpu_handle_to_text(&handle, text);
+        size_t length = worsegpu_handle_to_text(&handle, text);
+        assert_int_equal(length, strlen(text));
         struct worsegpu_handle again;
         assert_true(reads(text, &again));
         assert_int_equal(again.allocation_id, ids[i]);
