@@ -2,7 +2,8 @@
  * memory that runs out on the way, it gives the answers that the same bytes give at once; results
  * are strict JSON; whoever breaks the contract is told so for ever.
  *
- * The input: which call is made, which request for memory fails, the cuts, what the daemon says. */
+ * The input: which call is made (or a pipeline of them, or none: a program that reads lines for
+ * itself), which request for memory fails, the cuts, what the daemon says. */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -157,38 +158,85 @@ static void take_events(worsegpu_client *client, FILE *transcript)
     }
 }
 
-/* All that a client makes of these bytes, as text; free() it. */
-static char *run(unsigned what, struct fuzz_input said, struct fuzz_cuts *cuts, uint8_t fail_at)
+/* Reads what is there; without memory it is asked again. Whether there may be more. */
+static bool advance(worsegpu_client *client)
+{
+    int status = worsegpu_client_advance(client, NULL);
+    if (status == WORSEGPU_CLIENT_NO_MEMORY)
+        status = worsegpu_client_advance(client, NULL);
+    return status == WORSEGPU_CLIENT_OK;
+}
+
+static void take_lines(worsegpu_client *client, FILE *transcript)
+{
+    struct worsegpu_client_error error;
+    const char *line;
+    size_t length;
+    int status;
+    while ((status = worsegpu_client_next_line(client, &line, &length, &error)) ==
+               WORSEGPU_CLIENT_OK &&
+           line) {
+        fwrite(line, 1, length, transcript);
+        fputc('\n', transcript);
+    }
+    insist(status == WORSEGPU_CLIENT_OK || client->broken == status);
+}
+
+/* A program with requests and a loop of its own: it takes each line as soon as it is whole. */
+static void read_lines(worsegpu_client *client, int descriptor, struct fuzz_input said,
+                       struct fuzz_cuts *cuts, FILE *transcript)
+{
+    for (int pieces = 1; said.left > 0; pieces++) {
+        size_t piece = cuts && pieces < MOST_PIECES ? fuzz_cut(cuts, said.left) : said.left;
+        say(descriptor, said.at, piece);
+        said.at += piece;
+        said.left -= piece;
+        advance(client);
+        take_lines(client, transcript);
+    }
+    shutdown(descriptor, SHUT_WR);
+    while (advance(client))
+        take_lines(client, transcript);
+    fprintf(transcript, "%d\n", worsegpu_client_ended_inside_line(client));
+}
+
+/* All that a client makes of these bytes, as text of that length; free() it. */
+static char *run(unsigned what, struct fuzz_input said, struct fuzz_cuts *cuts, uint8_t fail_at,
+                 size_t *length)
 {
     static union results results;
     char *text = NULL;
-    size_t text_length;
     int pair[2];
     struct chaos chaos;
     worsegpu_client *client;
     struct worsegpu_client_error error;
     const struct worsegpu_client_options options = {.timeout_ms = 0, .memory = &chaos.memory};
-    FILE *transcript = open_memstream(&text, &text_length);
+    FILE *transcript = open_memstream(&text, length);
     insist(transcript != NULL);
     chaos_init(&chaos);
     insist(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
     insist(worsegpu_client_adopt(pair[1], &options, &client, NULL) == WORSEGPU_CLIENT_OK);
     bool typed = what < CALLS;
-    for (int i = 0; i < QUEUED && !typed; i++)
+    bool raw = what >= 2 * CALLS;
+    for (int i = 0; i < QUEUED && !typed && !raw; i++)
         insist(worsegpu_client_queue(client, "info", NULL, NULL) == WORSEGPU_CLIENT_OK);
     insist(worsegpu_client_flush(client, NULL) == WORSEGPU_CLIENT_OK);
     chaos_arm(&chaos, typed ? 0 : fail_at, false);
-    if (cuts)
+    if (raw)
+        read_lines(client, pair[0], said, cuts, transcript);
+    else if (cuts)
         say_in_pieces(client, pair[0], said.at, said.left, cuts);
     else
         say(pair[0], said.at, said.left);
     shutdown(pair[0], SHUT_WR);
-    if (typed)
+    if (raw)
+        insist(worsegpu_client_has_ended(client));
+    else if (typed)
         note(transcript, client, call(client, what, &results, &error), &error);
     else
         receive_all(client, &chaos, transcript);
     chaos_arm(&chaos, 0, false);
-    if (worsegpu_client_due(client) == 0 && !client->broken)
+    if (!raw && worsegpu_client_due(client) == 0 && !client->broken)
         take_events(client, transcript);
     worsegpu_client_disconnect(client);
     close(pair[0]);
@@ -200,14 +248,15 @@ static char *run(unsigned what, struct fuzz_input said, struct fuzz_cuts *cuts, 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
-    unsigned what = fuzz_byte(&input) % (2u * CALLS); /* half of them: no call, but a pipeline */
+    unsigned what = fuzz_byte(&input) % (3u * CALLS); /* a third of them a call */
     uint8_t fail_at = fuzz_byte(&input);
     struct fuzz_cuts cuts = fuzz_take_cuts(&input);
     if (input.left > MOST_SAID)
         input.left = MOST_SAID;
-    char *at_once = run(what, input, NULL, 0);
-    char *in_pieces = run(what, input, &cuts, fail_at);
-    insist(strcmp(at_once, in_pieces) == 0);
+    size_t lengths[2];
+    char *at_once = run(what, input, NULL, 0, &lengths[0]);
+    char *in_pieces = run(what, input, &cuts, fail_at, &lengths[1]);
+    insist(lengths[0] == lengths[1] && memcmp(at_once, in_pieces, lengths[0]) == 0);
     free(at_once);
     free(in_pieces);
     return 0;
