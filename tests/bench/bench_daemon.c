@@ -27,6 +27,8 @@
 
 enum {
     MOST_ROUNDS = 99,
+    QUICK_ROUNDS = 3,
+    USUAL_ROUNDS = 15,
     MOST_SERVERS = 5,
     MOST_CASES = 9,
     CROWD = 10000,    /* connections */
@@ -291,13 +293,16 @@ static struct settings read_settings(int argc, char **argv)
                                             {"depth", required_argument, NULL, 'd'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    struct settings settings = {.rounds = 15, .seconds = 0.3, .least = 10000, .many = true};
-    size_t rounds = settings.rounds;
+    struct settings settings = {.seconds = 0.3, .least = 10000, .many = true};
+    size_t rounds = USUAL_ROUNDS;
     bool fine = true;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (option == 'q')
-            settings = (struct settings){.rounds = rounds = 3, .seconds = 0.1, .least = 4000};
-        else if (option == 'r')
+        if (option == 'q') {
+            settings.seconds = 0.1;
+            settings.least = 4000;
+            settings.many = false;
+            rounds = QUICK_ROUNDS;
+        } else if (option == 'r')
             fine &= (rounds = read_count(optarg, MOST_ROUNDS)) > 0;
         else if (option == 'c')
             fine &= (settings.connections = read_count(optarg, CROWD)) > 0;

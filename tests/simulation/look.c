@@ -84,7 +84,8 @@ void look_at_client(struct world *world, const struct world_client *client)
  * since they double and are copied, for each allocator its trace and what is live and reserved. */
 static uint64_t memory_bound(const struct world *world)
 {
-    uint64_t bound = UINT64_C(512) * 1024 + SPARE_BUFFERS_MOST_BYTES + world->model.rule_count * 512;
+    uint64_t bound =
+        UINT64_C(512) * 1024 + SPARE_BUFFERS_MOST_BYTES + world->model.rule_count * 512;
     for (size_t index = 0; index < world->client_count; index++) {
         const struct connection *connection = world->clients[index]->end->connection;
         if (connection)
