@@ -56,7 +56,7 @@ void metrics_begin_request(struct metrics_counts *counts, enum method method);
 /* It has been carried out. */
 void metrics_count_request(struct metrics_counts *counts, enum method method);
 
-/* No more follow for now. */
+/* No more follow in this burst. */
 void metrics_end_burst(struct metrics_counts *counts);
 
 /* The highest duration of a bucket in nanoseconds, and as a number of seconds the way
